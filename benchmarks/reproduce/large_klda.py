@@ -1,7 +1,9 @@
 """KLDA at N = 100000 in ten dimensions, from a known mixture, against Nystroem and LDA of scikit-learn at equal time.
 
 Each class is a mixture of Gaussians, so the least possible error is known (Bayes's rule on the true densities). Each
-method runs in its own process, which prints seconds, peak memory beside the rows, and the error on new rows.
+method runs in its own process, which prints seconds, peak memory beside the rows, and the error on new rows. At a
+tolerance below those of the defaults (``--tols 0.18``) no feature map is small enough, and klda solves by products with
+K: many minutes.
 """
 
 from __future__ import annotations
@@ -44,8 +46,11 @@ def one(name: str, options: argparse.Namespace) -> dict:
             X, y, "gaussian", sigma=options.sigma, regularization=options.mu, tol=float(name.removeprefix("klda")),
             penalty=options.penalty, max_features=options.features, n_threads=1,
         )  # fmt: skip
-        missed = model.info["residual_trace"] / options.rows
-        detail = f"{model.info['n_features']} features, {missed:.2g} of the trace missed"
+        if model.info["method"] == "features":
+            missed = model.info["residual_trace"] / options.rows
+            detail = f"{model.info['n_features']} features, {missed:.2g} of the trace missed"
+        else:
+            detail = f"{model.info['iterations']} products with K"
     else:
         model = make_pipeline(
             Nystroem(gamma=1 / (2 * options.sigma**2), n_components=int(name), random_state=0),
@@ -66,7 +71,7 @@ def main() -> None:
     parser.add_argument("--sigma", type=float, default=3.0)
     parser.add_argument("--mu", type=float, default=1.0)
     parser.add_argument("--penalty", default="norm")
-    parser.add_argument("--tols", type=float, nargs="+", default=[0.5, 0.35, 0.25, 0.18], help="of klda's features")
+    parser.add_argument("--tols", type=float, nargs="+", default=[0.5, 0.35, 0.25], help="of klda's features")
     parser.add_argument("--features", type=int, default=None)
     parser.add_argument("--sizes", type=int, nargs="+", default=[50, 100, 200, 300, 400, 600, 800], help="of Nystroem")
     parser.add_argument("--one", help=argparse.SUPPRESS)

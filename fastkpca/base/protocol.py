@@ -706,8 +706,11 @@ class Moments:
         wide._mean[:, :D], wide._scatter[:D, :D] = self._mean, self._scatter
         return wide
 
-    def without(self, part: Moments) -> Moments:
-        """The moments of the other rows, where ``part`` are those of some; their error by cancellation is bounded."""
+    def without(self, part: Moments, n_rows: int) -> Moments:
+        """The moments of the other rows, where ``part`` are those of some; their error by cancellation is bounded.
+
+        ``n_rows``: rows of these moments, whose weights may add up to any number.
+        """
         rest = self.map.new_moments()
         n, m = self.count - part.count, part.count
         size = float(np.linalg.norm(self.mean) + np.linalg.norm(part.mean))
@@ -716,7 +719,7 @@ class Moments:
         rest.count, rest._mean[0] = n, part.mean + step
         rest._scatter = np.tril(self._scatter - part._scatter - (n * m / self.count) * np.outer(step, step))
         scale = self.trace + part.trace + m * distance * (distance + 4.0 * size * self.count / n)
-        slack = rounding_factor(int(self.count) + 1) * EPS
+        slack = rounding_factor(n_rows + 1) * EPS
         vars(rest)["error"] = self.error + part.error + slack * scale
         rest.residual_trace = max(self.residual_trace - part.residual_trace, 0.0) + slack * self.residual_trace
         return rest

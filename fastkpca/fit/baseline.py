@@ -168,10 +168,11 @@ def kpca_baseline(
         raise ValueError(
             "kpca_baseline simulates faults in the columns of rows, and a precomputed matrix has none; give it the rows"
         )
-    missing, lags = check_flag(fill_missing, "fill_missing"), check_count(lags, "lags", least=0)
+    missing = check_flag(fill_missing, "fill_missing")
     source = as_rows(X, missing=missing, at_least=3, purpose="kpca_baseline")
     if not missing:
         check_finite(source, purpose="kpca_baseline")
+    lags = check_count(lags, "lags", least=0, most=source.n_samples - 1)
     rows, names = source.all(), source.names
     if lags:
         rows, known = lagged(rows, lags, starts_of(index_of(X, "row")[1], len(rows)))

@@ -19,7 +19,7 @@ from . import footprint
 from .convergence import expected_runs
 from .growth import refinement_costs
 from .narrowing import MORE_VECTORS, vectors_bytes
-from .offers import MAX_FEATURES, PivotOffer, offers_of_maps, offers_within, pivot_count
+from .offers import MAX_FEATURES, PivotOffer, of_at_most, offers_of_maps, offers_within, pivot_count
 from .probe import NO_PROBE, SpectrumProbe, components_expected, components_held
 from .problem import Problem
 
@@ -43,7 +43,7 @@ def estimate(problem: Problem, probe: SpectrumProbe, most_seconds: float) -> lis
     if name == "auto" and target.method != "features":
         most = min(most, _features_within(most_seconds, problem.data.n_samples))
     offers = [x for x in kernel.feature_maps(problem.data, 0.0, most) if x.cost.residual == 0.0]
-    offers = [x for x in offers if name in ("auto", x.name)]
+    offers = of_at_most([x for x in offers if name in ("auto", x.name)], target.max_features)
     if target.free:
         offers = [x for x in offers if total_seconds(_steps(problem, x, probe)) <= most_seconds]
     hold = components_held(problem, probe)
@@ -98,6 +98,7 @@ def _truncated(problem: Problem, probe: SpectrumProbe, largest: int, pivots: int
         if problem.keeps_moments and target.features == "auto":
             # moments that are no matrix belong to the box of these rows: what will be merged or updated takes any rows
             offers = [x for x in offers if x.cost.moment_flops is None] or offers
+        offers = of_at_most(offers, target.max_features)
         fit = [x for x in offers if not _too_many(x, data.n_samples, target.features)]
         if fit or target.method != "features" or residual >= 1.0:
             return offers

@@ -25,7 +25,7 @@ from ..rows.convert import as_rows, bind_rows, different, landmark_rows
 from ..rows.summary import spread_rows, summarize_for
 from ..rows.values import check_finite
 from ..rows.view import Rows
-from .offers import MAX_FEATURES, offers_of_maps, offers_within, small_offers
+from .offers import MAX_FEATURES, of_at_most, offers_of_maps, offers_within, small_offers
 from .probe import FIRST_WITH_PIVOTS, probed
 from .problem import entry_error_of
 from .product_choice import best_product, both_sides, exact_error, products_for
@@ -210,7 +210,7 @@ def features(
     ((1000, 10), 0.0)
     """
     check_name(features, "features", "'auto', or the name of a feature map, as in 'pivots'")
-    budgeted = tol is None and max_features is not None
+    budgeted = tol is None and (max_features is not None or landmarks is not None)
     tol = check_tol(1e-6 if tol is None else tol)
     center = check_flag(center, "center")
     inputs = _inputs(_FEATURES, X, kernel, kernel_parameters, n_threads, rng, center=center)
@@ -218,20 +218,27 @@ def features(
     limit = MAX_FEATURES if max_features is None else check_count(max_features, "max_features")
     if chosen.without_maps:
         raise ValueError(f"{chosen!r} {chosen.without_maps}, so no feature map exists; use gram()")
+    trace: Callable[[FeatureOperator], float] = _trace_after_centring if center else FeatureOperator.trace
     if landmarks is not None:
         if max_features is not None or features not in ("auto", "pivots"):
             raise ValueError("landmarks= are the features, and max_features= or features= asks for others; drop one")
         pivots = different(landmark_rows(landmarks, chosen, rows))
         feature_map = PivotMap(chosen, pivots, entry_error=entry_error_of(chosen, data))
-        return FeatureOperator(chosen, feature_map, rows, threads, progress=progress)
+        operator = FeatureOperator(chosen, feature_map, rows, threads, progress=progress)
+        if not budgeted and operator.residual_trace > tol * trace(operator):
+            left = operator.residual_trace / max(trace(operator), 5e-324)
+            raise ValueError(
+                f"these landmarks reach a residual of {rounded_up(left)}, and are asked for tol={tol:g}; give more "
+                "landmarks, or leave out tol"
+            )
+        return operator
     share = _centred_share(chosen, data.sample) if center else 1.0
     if budgeted:
         offer = best_within(chosen, data, rows, share * tol, limit, features, threads)
         return FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)
     reached, asked = np.inf, f"tol={tol:g}"
-    trace: Callable[[FeatureOperator], float] = FeatureOperator.trace
     if center:
-        trace, asked = _trace_after_centring, f"tol={tol:g} of the centred trace (about {share:.2g} of tr K)"
+        asked = f"tol={tol:g} of the centred trace (about {share:.2g} of tr K)"
     for offer in _offers(chosen, data, rows, share * tol, limit, features, threads, asked):
         operator = FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)
         if center and not operator.residual_trace:
@@ -324,14 +331,14 @@ def _offers(
         yield from small_offers(kernel, data, rows, tol, max_features)
     # (the first probe chooses too few pivots to tell whether a tolerance needs more than max_features)
     probe = probed(kernel, data, FIRST_WITH_PIVOTS + 1, tol, spectrum=False)
-    offers = _within(offers_of_maps(kernel, data, rows, probe, tol, max_features, name), max_features)
+    offers = of_at_most(offers_of_maps(kernel, data, rows, probe, tol, max_features, name), max_features)
     n = data.n_samples
     if not offers and n <= max_features and name in ("auto", "pivots"):
         # the prediction from a few rows may be wrong; with all rows as pivots nothing is left out
         offers = offers_within(kernel, data, rows, tol, n, "pivots", n_threads)
     if not offers and name != "auto":
         every = offers_of_maps(kernel, data, rows, probe, tol, max_features, "auto")
-        others = {x.name for x in _within(every, max_features)} - {name}
+        others = {x.name for x in of_at_most(every, max_features)} - {name}
         raise ValueError(
             f"{kernel!r} has no feature map {name!r} of at most {max_features} features for {asked} on these rows; "
             + (f"there is {' or '.join(map(repr, sorted(others)))}" if others else "raise tol or max_features")
@@ -353,14 +360,9 @@ def best_within(
             offers_within(kernel, data, rows, tol, max_features, name, n_threads), key=lambda x: x.cost.n_features
         )
     while True:
-        offers = _within([x for x in kernel.feature_maps(data, tol, max_features) if x.name == name], max_features)
+        offers = of_at_most([x for x in kernel.feature_maps(data, tol, max_features) if x.name == name], max_features)
         if offers:
             return offers[0]
         if tol >= 1.0:
             raise ValueError(f"{kernel!r} has no feature map {name!r} of at most {max_features} features")
         tol = min(10.0 * tol, 1.0)
-
-
-def _within(offers: list[Offer], max_features: int) -> list[Offer]:
-    """The offers of at most ``max_features`` features: a map with a fast transform is offered at any size."""
-    return [x for x in offers if x.cost.n_features <= max_features]

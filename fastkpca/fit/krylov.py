@@ -232,8 +232,7 @@ def _in_memory(problem: Problem, product: ProductCandidate, k: int) -> ProductCa
     once = 2.0 * n * n * columns / RATE.multiplications
     saves = n <= SMALL_ROWS or takes_blas(d) if compiled else 8.0 * n * n <= SMALL_MATRIX_BYTES
     size = kept_bytes(kernel, n, d, 8 + 4) + 8.0 * n * d  # with those of a search; and all rows, shifted
-    if not compiled:
-        once += 8.0 * n * n / RATE.reads
+    once += (kept_bytes(kernel, n, d, 8) if compiled else 8.0 * n * n) / RATE.reads
     cost = replace(product.cost, memory=product.cost.memory + size)
     stored = replace(product, cost=cost, setup=product.setup + product.once + size / RATE.reads, once=once)
     # with a basis that holds a bound on the complement: stored values without one save time, and lose the interval

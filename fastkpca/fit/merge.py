@@ -128,8 +128,8 @@ def added_in(models: Sequence[KPCAModel]) -> Added:
     return tuple(sorted(blocks.items()))
 
 
-def cross_error(moments: Moments, added: Added) -> float:
-    r"""Bound on the error of the eigenvalues by features that were added after rows had been read.
+def cross_error(moments: Moments, added: Added, n_rows: int) -> float:
+    r"""Bound on the error of the eigenvalues by features that were added after some of ``n_rows`` rows had been read.
 
     Let F hold the features of all rows, zero where they were added later, Delta what should be there, and E the
     residual of the map, semidefinite. K = F F' + (F Delta' + Delta F') + (Delta Delta' + E). The last part is what the
@@ -146,7 +146,7 @@ def cross_error(moments: Moments, added: Added) -> float:
     for (first, lacking), end in zip(added, ends):
         mean = moments.mean[first:end]
         block = scatter[first:end, first:end] + moments.count * np.outer(mean, mean)
-        error = moments.error + rounding_factor(int(moments.count) + 1) * EPS * float(np.trace(block))
+        error = moments.error + rounding_factor(n_rows + 1) * EPS * float(np.trace(block))
         total += float(np.sqrt((largest_eigenvalue(block) + error) * lacking))
     return total * (1.0 + 1e-9)
 
@@ -201,7 +201,7 @@ def solved(
     certain = moments.residual_trace <= target.tol * largest_of(leading[0])
     reference = feature_projector(first).axes
     reference = np.pad(reference, [(0, moments.map.n_features - len(reference)), (0, 0)])
-    error = cross_error(moments, added)
+    error = cross_error(moments, added, n_samples)
     solution = components(
         moments,
         leading,

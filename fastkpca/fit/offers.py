@@ -74,6 +74,12 @@ def offers_of_maps(
     return offers + pivots
 
 
+def of_at_most(offers: list[Offer], max_features: int | None) -> list[Offer]:
+    """The offers of at most ``max_features`` features, where that is given: a map with a fast transform is offered at
+    any size."""
+    return [x for x in offers if max_features is None or x.cost.n_features <= max_features]
+
+
 def offers_within(
     kernel: Kernel, data: Summary, rows: Rows, residual: float, count: int, name: str, n_threads: int
 ) -> list[Offer]:

@@ -190,8 +190,9 @@ def _choose(candidates: list[Candidate], problem: Problem) -> tuple[Candidate, s
         asked = {"features": target.features, "products": target.products, "method": method}
         named = next((f"{argument}={name!r}" for argument, name in asked.items() if name != "auto"), "")
         what = f"{named} is not possible" if named else "no route fits"
+        limits = "memory_limit or tol" if target.max_features is None else "max_features, memory_limit or tol"
         raise NoRouteError(
-            f"{what} for {n} rows and c={target.c!r} ({reasons}); raise memory_limit or tol, ask for fewer components, "
+            f"{what} for {n} rows and c={target.c!r} ({reasons}); raise {limits}, ask for fewer components, "
             "or take another method"
         )
     # a map whose rounding misses tol is followed by another candidate

@@ -255,7 +255,7 @@ def kpca_subtract(
             "known; merge the parts that stay (kpca_merge), or update with grow=False"
         )
     assert model._moments is not None and part._moments is not None
-    moments, own = model._moments.without(part._moments), feature_projector(part).map
+    moments, own = model._moments.without(part._moments, model.n_samples), feature_projector(part).map
     if isinstance(own, PivotMap):  # of its upper bounds on residuals, which the same rows of the model may lack
         moments.residual_trace += part.count * (own.entry_error + own.defect)
     least = moments.trace + moments.error

@@ -20,7 +20,7 @@ from .._core.arrays import contiguous
 from ..base.protocol import FeatureMap, Kernel, Moments, Summary, refuse_farther
 from ..base.rounding import UNIT
 from ..base.stored import Record
-from .monomial_moments import MOST_DEGREE, MonomialMoments, product_sums
+from .monomial_moments import MAX_DEGREE, MonomialMoments, product_sums
 
 FARTHEST = 37.0
 """Largest distance from the centre of an expansion, in units of sigma, at which exp(-R^2 / 2) is a normal number."""
@@ -192,7 +192,7 @@ class PolynomialMap(_ExpansionMap):
 
     @classmethod
     def stored_size(cls, record: Record, n_columns: int) -> int:
-        degree = record.whole("degree", least=1, most=MOST_DEGREE)
+        degree = record.whole("degree", least=1, most=MAX_DEGREE)
         d = same_columns(record, record.whole("d", least=1, most=1 << 31), n_columns)
         return polynomial_size(d, degree, record.number("offset", least=0.0))
 
@@ -206,7 +206,7 @@ class PolynomialMap(_ExpansionMap):
         record.names(())
         return cls(
             record.whole("d", least=1, most=1 << 31),
-            record.whole("degree", least=1, most=MOST_DEGREE),
+            record.whole("degree", least=1, most=MAX_DEGREE),
             record.number("scale", above=0.0),
             record.number("offset", least=0.0),
         )

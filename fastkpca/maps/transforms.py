@@ -25,7 +25,7 @@ from ..base.caching import cached_property
 from ..base.parallel import tile_rows
 from ..base.rounding import UNIT
 
-KEPT = 1 << 22
+CACHED_VALUES = 1 << 22
 """Nodal values that are held at a time."""
 
 
@@ -81,7 +81,7 @@ class _Boxes(NamedTuple):
         shape = [self.order * c for c in self.counts]
         held = self.counts if len(half) == 1 else shape
         waves = sum(points * (2.0 * m + 1.0) for points, m in zip(held, half))
-        return 8.0 * (waves + min(k * prod(shape), KEPT))
+        return 8.0 * (waves + min(k * prod(shape), CACHED_VALUES))
 
 
 class _Orders(NamedTuple):
@@ -267,7 +267,7 @@ class Type2:
     @cached_property
     def nodal(self) -> np.ndarray | None:
         """Values at all nodes where these are few."""
-        few = len(self.coefficients) * prod(self.nodes.grid.shape) <= KEPT
+        few = len(self.coefficients) * prod(self.nodes.grid.shape) <= CACHED_VALUES
         return _nodal_values(self.factors, self.nodes) if few else None
 
     def __call__(self, P: np.ndarray) -> np.ndarray:
@@ -278,7 +278,7 @@ class Type2:
             grid.interpolate(points, self.nodal, result, 0, len(points))
             return result
         # columns share the Lagrange values of a point
-        together = max(1, KEPT // (grid.orders[0] * prod(grid.shape[1:])))
+        together = max(1, CACHED_VALUES // (grid.orders[0] * prod(grid.shape[1:])))
         for start in range(0, len(factors), together):
             columns = slice(start, start + together)
             values = np.empty((len(result), len(factors[columns])))

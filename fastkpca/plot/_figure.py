@@ -126,12 +126,15 @@ def axes_or_new(ax: Any, size: tuple[float, float] = (7, 5), projection: str | N
 
 
 def _checked(ax: Any) -> Any:
-    """Axes that the caller gave."""
+    """Axes that the caller gave; the picture sets the scales that it needs, whatever another one had left."""
     require_matplotlib()
     from matplotlib.axes import Axes
 
     if not isinstance(ax, Axes):
         raise TypeError(f"ax is of type {type(ax).__name__}; give axes of matplotlib, as figure.subplots() makes them")
+    for name in ("xscale", "yscale"):
+        if getattr(ax, f"get_{name}")() != "linear":
+            ax.set(**{name: "linear"})
     return ax
 
 

@@ -239,7 +239,6 @@ def candidates(plan: Any, ax: Axes | None = None, *, quantity: str = "seconds") 
     values = np.array([x.seconds if quantity == "seconds" else x.memory / 1e6 for x in listed], dtype=float)
     drawn = axes_or_new(ax, (8, 1.3 + 0.5 * len(listed)))
     drawn.set_xscale("log")
-    drawn.set_yscale("linear")  # an axis that is given may have another
     positive = values[np.isfinite(values) & (values > 0)]
     low, high = (float(positive.min()), float(positive.max())) if len(positive) else (1.0, 1.0)
     left, high = low / 3, max(high, 10 * low)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base.checks import check_flag, check_list, check_name, check_numbers, check_share, is_number
 from ..rows.foreign import is_missing
-from ..rows.times import as_times
+from ..rows.times import as_times, row_labels
 from ._figure import (
     COLOURS,
     LINES,
@@ -253,9 +253,7 @@ def check_labels(labels: Any, n: int) -> np.ndarray | None:
     """Labels as an array of numbers, times or words, one for each row, none missing."""
     if labels is None:
         return None
-    array = np.asarray(labels)
-    if array.shape != (n,):
-        raise ValueError(f"labels have shape {array.shape}; one for each of the {n} points is needed")
+    array = row_labels(labels, n)
     missing = np.ma.getmaskarray(labels) if np.ma.is_masked(labels) else np.zeros(n, dtype=bool)
     if array.dtype.kind == "f":
         with np.errstate(over="ignore"):  # of a long double: not finite then

@@ -34,7 +34,7 @@ from .blocks import TILE, all_tiles, checked_block, squares_about_means, upper_t
 from .near import PROBE_ROWS
 from .vectors import columns_of, with_ones
 
-MOST_WORK = 1 << 32
+MAX_TASK_FLOPS = 1 << 32
 """Multiplications of a task: a quarter of a second."""
 Means = tuple[np.ndarray, np.ndarray, float]
 """Row means of the two bands of a task, and the grand mean: the squares about them are wanted too."""
@@ -47,7 +47,7 @@ def band_rows(n: int, d: int) -> int:
     """Rows of a band, by the shape alone: large enough to hide the cost of a task, several to a small problem, and few
     enough that a task takes a fraction of a second where rows are long: nothing interrupts it."""
     rows = 2048 if n > 16384 else 1024 if n > 4096 else 512
-    while rows > 256 and rows * rows * d > MOST_WORK:
+    while rows > 256 and rows * rows * d > MAX_TASK_FLOPS:
         rows //= 2
     return rows
 

@@ -171,7 +171,8 @@ def _read(
         else:
             source = _from_array(X, name)
         source = source if isinstance(source, Source) else file_source(source, name) or source
-    _check_shape(source, name, at_least, purpose)
+    array = name if isinstance(X, np.ndarray) else f"np.asarray({name})"
+    _check_shape(source, name, at_least, purpose, array)
     _check_dtype(source.dtype, name, sp.issparse(source))
     if source.dtype.kind == "O":
         _check_copy(8.0 * source.size, memory, f"{name} is an array of objects", f"{name}.astype(float)")
@@ -381,16 +382,19 @@ def _way_for_objects(purpose: str) -> str:
     )
 
 
-def _check_shape(source: Any, name: str, at_least: int, purpose: str) -> None:
-    shape = source.shape
+def _check_shape(source: Any, name: str, at_least: int, purpose: str, array: str = "") -> None:
+    """``array``: the user's object as an array that can be reshaped."""
+    shape, array = source.shape, array or name
     if len(shape) == 1 and shape[0] and source.dtype.kind in "USTO":
         kind = str if source.dtype.kind == "U" else type(source[0])
         if source.dtype.kind != "O" or kind in _NO_NUMBERS:
             raise TypeError(f"{name} holds objects of type {kind.__name__}; {_way_for_objects(purpose)}")
     if len(shape) == 1:
+        if source.dtype.kind == "O" and shape[0] and isinstance(source[0], (np.ndarray, list, tuple)):
+            raise ValueError(f"{name} is one column, each entry of which is a row; give np.stack({name})")
         raise ValueError(
-            f"{name} has shape {shape}; {purpose} needs two dimensions, (rows, columns): {name}.reshape(-1, 1) if "
-            f"these are rows of one number, {name}.reshape(1, -1) if they are one row"
+            f"{name} has shape {shape}; {purpose} needs two dimensions, (rows, columns): {array}.reshape(-1, 1) if "
+            f"these are rows of one number, {array}.reshape(1, -1) if they are one row"
         )
     if len(shape) == 0:
         _refuse_nested(source, name)

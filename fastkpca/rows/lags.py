@@ -15,11 +15,11 @@ def lagged(X: np.ndarray, lags: int, starts: np.ndarray) -> tuple[np.ndarray, np
     ``starts`` (n,): True where a row does not follow the one above it.
     """
     n, number = len(X), np.arange(len(X))
-    parts = [X]
-    for k in range(1, lags + 1):
-        parts.append(np.vstack([np.full((min(k, n), X.shape[1]), np.nan), X[: max(n - k, 0)]]))
+    rows = np.full((n, lags + 1, X.shape[1]), np.nan)
+    for k in range(min(lags + 1, n)):
+        rows[k:, k] = X[: n - k]
     since = number - np.maximum.accumulate(np.where(starts, number, 0))
-    return np.hstack(parts), since >= lags
+    return rows.reshape(n, -1), since >= lags
 
 
 def starts_of(labels: np.ndarray | None, n: int) -> np.ndarray:

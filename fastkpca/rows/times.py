@@ -17,6 +17,17 @@ LONG_STEPS = 1.5, 10.0
 """Length of a gap over the usual step: of regular times, of others."""
 
 
+def row_labels(labels: Any, n: int) -> np.ndarray:
+    """Labels of n rows as an array (n,)."""
+    try:
+        array = np.asarray(labels)
+    except ValueError:  # lists of several lengths
+        array = np.asarray(labels, dtype=object)
+    if array.shape != (n,):
+        raise ValueError(f"labels have shape {array.shape}; give one for each of the {n} rows")
+    return array
+
+
 def as_times(values: np.ndarray) -> np.ndarray | None:
     """These as datetime64 where all are times or words such as 2026-03-01 06:00 or 01.03.2026 06:00, those with a zone
     in UTC; else None."""

@@ -49,7 +49,7 @@ from ..model.rows import float_type, new_rows
 from ..rows.convert import as_rows, check_finite
 from ..rows.foreign import frame_of, is_dask, named_columns
 from ..solve.ridge import solve_ridge
-from ..solve.small import HELD_WHOLE
+from ..solve.small import MAX_WHOLE_ROWS
 from .base import KernelTransformer, by_blocks, prints_lines
 from .kernels import is_sklearn_kernel
 from .spectra import (
@@ -599,7 +599,7 @@ class KernelPCA(KernelTransformer):
             return None, 0.0
         number = None if self._number is None else min(n, self._number)
         route = self._route()
-        if self.tol == 0 and number is not None and route != "dense" and n > HELD_WHOLE:
+        if self.tol == 0 and number is not None and route != "dense" and n > MAX_WHOLE_ROWS:
             number += EXTRA_COMPONENTS if number + EXTRA_COMPONENTS < n else 0
         c = number if self._fraction is None else self._fraction
         passes = 30 if self.max_iter is None else self.max_iter

@@ -14,8 +14,9 @@ from ..base import tall
 from ..base.rounding import UNIT, rounding_factor
 from .certificate import YOUNG, RitzBlock
 
-NEGLIGIBLE = 1e-9
-"""Fraction of the norm of images below which their part outside of the span is added to ``lost`` and dropped."""
+NEGLIGIBLE = float(np.sqrt(UNIT))
+"""Fraction of the norm of images below which their part outside of the span is added to ``lost`` and dropped: its
+square is rounding."""
 
 
 class Basis:

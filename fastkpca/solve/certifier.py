@@ -17,7 +17,7 @@ from .task import SolverTarget
 
 NEAR = 4.0
 """Predicted width, over tol, above which no certificate is computed."""
-LAST_PROOF = 4.0
+MAX_LAST_PROOF_RATIO = 4.0
 """Largest cost of a proof when no pass is left, over the cost of the run so far."""
 UNCERTAIN = 2.0
 """Factor on the predicted cost of a proof that may fail, when it is compared with a certain one."""
@@ -242,7 +242,7 @@ class Proofs:
         self.cheapest = None
         for seconds, i in priced:
             proof = self.proofs[i]
-            too_dear = seconds > (min(limit, LAST_PROOF * run.expenses.seconds) if last else limit)
+            too_dear = seconds > (min(limit, MAX_LAST_PROOF_RATIO * run.expenses.seconds) if last else limit)
             if seconds == np.inf or too_dear or (last and proof.free):
                 continue
             if proof.free:

@@ -40,8 +40,8 @@ from .certificate import SAYS_NOTHING
 
 __all__ = [
     "COLUMNS",
-    "MOST",
-    "SLACK",
+    "MAX_STEPS",
+    "STEPS_FACTOR",
     "Aim",
     "cheapest_aim",
     "filter_steps",
@@ -49,7 +49,7 @@ __all__ = [
     "filtered_beyond",
 ]
 
-SLACK, MOST = 3.0, 3000
+STEPS_FACTOR, MAX_STEPS = 3.0, 3000
 """Steps of a filter over those that it is predicted to take; and at most."""
 
 
@@ -109,7 +109,7 @@ def cheapest_aim(
     for i in np.flatnonzero(possible).tolist():
         top, wanted = float(tops[i]), float(middle[i])
         steps = filter_steps(n, (-distance, top), wanted, failure)
-        if SLACK * steps <= MOST:
+        if STEPS_FACTOR * steps <= MAX_STEPS:
             aims.append(Aim(int(k[i]), top, wanted, steps))
     return min(aims, key=lambda aim: aim.steps + column_price * aim.columns, default=None)
 
@@ -133,7 +133,7 @@ def filtered_beyond(
         wanted=aim.wanted,
         error=(rounding + 2.0 * inexact) * near.size,
         failure=failure,
-        most_steps=int(SLACK * aim.steps) + 1,
+        most_steps=int(STEPS_FACTOR * aim.steps) + 1,
     )
 
 

@@ -19,7 +19,7 @@ from ..maps.toeplitz import DENSE, Compressed
 from .basis import Basis, Space
 from .certificate import Eigenpairs, cluster_labels, dense_certificate
 from .certifier import Certifier, Proof, Proofs
-from .costs import MOST_COLUMNS, NARROW_BLOCK, Expenses
+from .costs import MOST_COLUMNS, NARROW_COLUMNS, Expenses
 from .eigen import grow
 from .operators import MomentOperator
 from .proofs import Exploration, Sums
@@ -27,7 +27,7 @@ from .task import SolverBudget, SolverTarget
 
 _logger = logging.getLogger("fastkpca")
 
-LARGEST_FORMED = 6000
+MAX_FORMED_ORDER = 6000
 """Order of a second moment that is formed, for LAPACK to find all of its eigenvalues."""
 
 
@@ -97,7 +97,7 @@ def leading_axes(
     if fraction is None and rank < D:
         count = max(1, rank if count is None else min(count, rank))
     if fraction is None and (count is None or 4 * count > D):
-        if D > LARGEST_FORMED:
+        if D > MAX_FORMED_ORDER:
             raise ValueError(
                 f"{'all' if count is None else count} components of {D} features held as an operator can't be computed "
                 "one by one; ask for fewer, or take method='krylov' or 'dense'"
@@ -220,7 +220,7 @@ def leading_pairs(
         proofs.append(Exploration(target.failure, n, expenses.budget.passes))
     judge = Certifier(A, space, target, expenses, Proofs(proofs))
     grow(A, X, space, judge, expenses)
-    _logger.info("features: eigenpairs by %d products with the second moment", expenses.passes)
+    _logger.info("    eigenpairs by %d products with the second moment", expenses.passes)
     kept = min(judge.c + 1, space.basis.size)
     Y = judge.ritz.Y[:, :kept]
     square = abs(float(np.trace(judge.block.residual_gram[: judge.c, : judge.c])))  # rounding may take it below 0
@@ -234,7 +234,7 @@ def leading_pairs(
 
 def narrow_block(n: int) -> int:
     """Columns of a block of an operator of order n: a product is cheap compared to the algebra on it."""
-    return min(NARROW_BLOCK, n)
+    return min(NARROW_COLUMNS, n)
 
 
 def _lapack(C: np.ndarray, count: int | None) -> tuple[np.ndarray, np.ndarray]:

@@ -41,16 +41,18 @@ from .beyond import (
 from .certificate import NO_BOUND, Bound, Certificate
 from .certifier import Certifier, Proof
 from .costs import basis_bytes, factorising_seconds, look_seconds, rest_bytes, step_seconds
-from .filtered import COLUMNS, MOST, SLACK, Aim, cheapest_aim, filter_steps, filtered_beyond
+from .filtered import COLUMNS, MAX_STEPS, STEPS_FACTOR, Aim, cheapest_aim, filter_steps, filtered_beyond
 from .operators import CentredProducts
 from .random_start import GaussianStart, separated
 from .rest import DeflatedMatrix
 from .task import SolverBudget
 
 SPACE = 2.0
-"""Columns of a Krylov space for each eigenvalue that has to be subtracted from trace or norm."""
+"""Columns of a Krylov space for each eigenvalue that has to be subtracted from trace or norm. Half a column takes 1.8
+times as long (median of five fits; ``benchmarks/speed/constants.py``)."""
 EXPLORING_PASSES = 8
-"""Least number of passes of an exploration."""
+"""Least number of passes of an exploration. Two take 2.6 times as long, 32 as long (median of the fits that change;
+``benchmarks/speed/constants.py``)."""
 
 
 def sufficient_bound(run: Certifier) -> float:
@@ -304,7 +306,7 @@ class Filter(Proof):
             aim = Aim(len(theta), top, wanted, filter_steps(n, (-distance, top), wanted, failure))
         hoped = Bound(aim.wanted + distance, "hope")
         possible = run.done(run.certificate_with(hoped, run.block.leading(aim.columns)))
-        return aim if possible and SLACK * aim.steps <= MOST else None
+        return aim if possible and STEPS_FACTOR * aim.steps <= MAX_STEPS else None
 
     def price(self, run: Certifier) -> float:
         if self.found is not None or run.is_short:

@@ -95,7 +95,7 @@ from .certifier import Certifier, Proof
 
 RATES = 0.95 * 2.0 ** (np.arange(-10, 10) / 3.0)
 """eta, over 1 / L for |Z A Z| = nu: from sqrt(2 l / S), the least that pays, to 1 / L where |Z A Z| is nu / 60."""
-UNEVEN = 1.15
+ERROR_FACTOR = 1.15
 """Factor on the predicted error, which assumes rows of equal influence; on real rows the ratio is .9 to 1.3
 (``benchmarks/speed/loose.py``)."""
 RARE = float(np.sqrt(UNIT))
@@ -378,7 +378,7 @@ def expected_error(
         reach = root * np.sqrt(b)
         z = (rates * np.sqrt(b / bound)[..., None]).clip(max=0.95)
         errors = z * _phi(z) * (variance / reach)[..., None] + ell * reach[..., None] / z
-        error = UNEVEN * np.maximum(errors.min(axis=-1), 0.0)
+        error = ERROR_FACTOR * np.maximum(errors.min(axis=-1), 0.0)
         b = np.minimum(b, size + error)
     return np.asarray(error)
 

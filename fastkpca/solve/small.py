@@ -22,16 +22,16 @@ from .certificate import NO_BOUND, Bound, Eigenpairs, MatrixInfo, RitzBlock, pro
 
 _logger = logging.getLogger("fastkpca")
 
-HELD_WHOLE = 700
+MAX_WHOLE_ROWS = 700
 """Rows up to which a matrix is held whole: of larger ones its half, by tiles, takes less time (speed/small.py)."""
-GUARDS = 6
+GUARD_COLUMNS = 6
 """Columns of the block beyond those that are wanted, at least."""
-RESIDUAL = sqrt(HELD_WHOLE) * UNIT32
+FLOAT32_RESIDUAL = sqrt(MAX_WHOLE_ROWS) * UNIT32
 """Residual over the largest eigenvalue that products in float32 mostly reach, and seldom undercut: the error of a sum
 of n terms grows as sqrt(n)."""
-MOST_PRODUCTS = 64
+MAX_PRODUCTS = 64
 """Maximal products of the matrix with the block; mostly a tenth to a half of them suffice."""
-SHORTEST = sqrt(UNIT)
+MIN_COLUMN_RATIO = sqrt(UNIT)
 """Length of a column over that of the longest, from which on they are made orthonormal again."""
 
 
@@ -41,22 +41,22 @@ _Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def may_be_enough(n: int, c: int) -> bool:
     """True if products with a matrix of this order may give c eigenvalues faster than LAPACK."""
-    return n <= HELD_WHOLE and 11 * _block_size(c) <= n
+    return n <= MAX_WHOLE_ROWS and 11 * _block_size(c) <= n
 
 
 def seconds_of_small(n: int, c: int) -> float:
     """Predicted seconds: of a quarter of the products, and of a factorisation, in float32, which is twice as fast."""
-    products = MOST_PRODUCTS / 4.0 * float(n) ** 2 * _block_size(c) / RATE.products
+    products = MAX_PRODUCTS / 4.0 * float(n) ** 2 * _block_size(c) / RATE.products
     return products + float(n) ** 3 / (3.0 * RATE.factorisations)
 
 
 def _most_products(n: int, c: int) -> int:
     """No more than three times the flops of LAPACK's reduction, 4/3 n^3: as products in float32 these take as long."""
-    return min(MOST_PRODUCTS, 2 * n // _block_size(c))
+    return min(MAX_PRODUCTS, 2 * n // _block_size(c))
 
 
 def _block_size(c: int) -> int:
-    return 8 * -(-(c + GUARDS) // 8)  # a multiple of the vectors of float32
+    return 8 * -(-(c + GUARD_COLUMNS) // 8)  # a multiple of the vectors of float32
 
 
 def pairs_of_small(
@@ -102,7 +102,7 @@ def pairs_of_small(
     certificate = ritz_certificate(ritz, c, matrix, outside)
     if not certificate.width <= tol * theta[0]:
         return None
-    _logger.info("dense: eigenpairs by %d products with the matrix", products)
+    _logger.info("    eigenpairs by %d products with the matrix", products)
     return Eigenpairs(theta[:c], V[:, :c], certificate, images[:, :c], info=info)
 
 
@@ -159,8 +159,8 @@ def _search(
         if exactly and size <= wanted:
             return pairs, done
         # scores as good as float32 gives them, for a product or two more; and what it does not give, float64 corrects
-        goal = wanted if exactly else RESIDUAL * first
-        needed = _degree(theta, c, min(size / goal, 1.0 / RESIDUAL))
+        goal = wanted if exactly else FLOAT32_RESIDUAL * first
+        needed = _degree(theta, c, min(size / goal, 1.0 / FLOAT32_RESIDUAL))
         if not done + needed <= most:
             break
         degree = min(max(1, ceil(needed)), _most(theta))
@@ -174,7 +174,7 @@ def _search(
 @cache
 def _draws() -> np.ndarray:
     """Numbers for the first block of any search: to draw them takes as long as a product."""
-    draws = np.random.default_rng(0).random(HELD_WHOLE * HELD_WHOLE // 11, dtype=np.float32) - np.float32(0.5)
+    draws = np.random.default_rng(0).random(MAX_WHOLE_ROWS * MAX_WHOLE_ROWS // 11, dtype=np.float32) - np.float32(0.5)
     draws.flags.writeable = False
     return draws
 
@@ -225,14 +225,14 @@ def _degree(theta: np.ndarray, c: int, gain: float) -> float:
 
 
 def _most(theta: np.ndarray) -> int:
-    """The largest degree by which columns come to differ in length by no more than ``SHORTEST`` says; at least 1."""
-    return max(1, int(log(2.0 / SHORTEST) / acosh(2.0 * float(theta[0]) / _beyond(theta) - 1.0)))
+    """The largest degree by which columns come to differ in length by at most ``MIN_COLUMN_RATIO``; at least 1."""
+    return max(1, int(log(2.0 / MIN_COLUMN_RATIO) / acosh(2.0 * float(theta[0]) / _beyond(theta) - 1.0)))
 
 
 def _beyond(theta: np.ndarray) -> float:
     """Upper end b of the interval [0, b] on which the filter is small: the smallest Ritz value of the block, or the
     level of rounding in float32."""
-    return max(float(theta[-1]), 10.0 * RESIDUAL * float(theta[0]))
+    return max(float(theta[-1]), 10.0 * FLOAT32_RESIDUAL * float(theta[0]))
 
 
 def _filtered(B: np.ndarray, V: np.ndarray, theta: np.ndarray, R: np.ndarray, degree: int) -> np.ndarray:

@@ -359,6 +359,18 @@ def test_values_beyond_the_largest_number():
     np.testing.assert_allclose(large.unmixing * 2.0**990, small.unmixing, rtol=1e-10)
 
 
+def test_features_of_products_with_the_matrix():
+    with pytest.raises(ValueError, match="max_features=9 is of method='features', and method='gram' .*drop one"):
+        klda(ROWS, HALVES, "gaussian", sigma=1.0, method="gram", max_features=9)
+    with pytest.raises(ValueError, match="method='gram' was asked for; drop one"):
+        kernel_ridge(ROWS, ROWS[:, 0], "gaussian", sigma=1.0, method="gram", max_features=9)
+
+
+def test_a_penalty_that_takes_variances_beyond_float64():
+    with pytest.raises(ValueError, match="regularization is 1.7e.308, .* give a smaller one"):
+        kernel_fisherfaces(ROWS, HALVES, "gaussian", sigma=1.0, regularization=1.7e308)
+
+
 @pytest.mark.filterwarnings("error")
 def test_columns_of_kica_that_float64_hardly_holds():
     for scale in (1e308, 1e-310):

@@ -134,6 +134,9 @@ def test_lags_show_what_the_order_of_rows_alone_tells():
     assert monitored.run_evidence is None  # rows that hold each other are not exchangeable
     with pytest.raises(ValueError, match="needs 2 rows before each one"):
         fk.kpca_monitor(lagged, same[:2], health=())
+    for many in (500, 10**9):
+        with pytest.raises(ValueError, match=f"lags is {many}; give a whole number, 0 or more, and 499 at most"):
+            fk.kpca_baseline(same, lags=many)
 
 
 def test_lags_of_a_model_file_are_a_number(tmp_path):

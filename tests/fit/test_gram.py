@@ -350,3 +350,16 @@ def test_whole_numbers_of_a_matrix_that_float64_does_not_hold_count_as_rounded()
     ours = fk.gram(K, "precomputed")
     error = np.abs((ours @ np.eye(3)).astype(np.longdouble) - K.astype(np.longdouble))
     assert 0 < error.max() <= ours.error_bound
+
+
+def test_landmarks_with_a_tolerance_reach_it_or_say_what_they_reach():
+    X = np.random.default_rng(0).standard_normal((80, 2))
+    every = fk.features(X, "gaussian", landmarks=np.arange(80), tol=1e-6, sigma=1.0)
+    assert every.residual_trace <= 1e-6 * 80
+    for center in (False, True):
+        few = fk.features(X, "gaussian", landmarks=np.arange(20), center=center, sigma=1.0)  # whatever comes of it
+        Phi = few @ np.eye(few.shape[1])
+        reached = few.residual_trace / (np.sum((Phi - Phi.mean(axis=0)) ** 2) if center else 80.0)
+        assert fk.features(X, "gaussian", landmarks=np.arange(20), tol=1.01 * reached, center=center, sigma=1.0)
+        with pytest.raises(ValueError, match=r"reach a residual of .* tol=.*; give more landmarks, or leave out tol"):
+            fk.features(X, "gaussian", landmarks=np.arange(20), tol=0.99 * reached, center=center, sigma=1.0)

@@ -109,6 +109,26 @@ def test_a_window_is_what_is_left_after_subtraction(offset):
         fk.kpca_subtract(total, fk.kpca(made[3], "gaussian", 3, **OPTIONS))
 
 
+@pytest.mark.parametrize("scale", [0.01, 1e6])
+def test_the_rounding_of_a_subtraction_counts_rows_and_not_their_weights(scale):
+    """Sums of n rounded terms err by up to n units of their size, whatever their weights add up to."""
+    X = np.random.default_rng(0).standard_normal((900, 3))
+
+    def rest(scale):
+        def fitted(rows, like=None):
+            weights = np.full(len(rows), scale)
+            kernel = {"like": like} if like else {"kernel": "polynomial", "degree": 2}
+            return fk.kpca(rows, c=3, sample_weight=weights, keep_moments=True, **kernel)
+
+        first = fitted(X[:600])
+        return fk.kpca_subtract(fk.kpca_merge(first, fitted(X[600:], first)), first)
+
+    plain, scaled = rest(1.0), rest(scale)
+    np.testing.assert_allclose(np.diff(scaled.eigenvalue_bounds), scale * np.diff(plain.eigenvalue_bounds), rtol=0.01)
+    kernel = fk.get_kernel("polynomial", degree=2)
+    assert holds(scaled, stream_cases.exact(kernel, X[600:], np.full(300, scale)))
+
+
 def test_rows_are_not_subtracted_where_their_features_are_not_known():
     """Whether rows have the features that were added decides what to subtract: neither answer is right for all."""
     made = regimes()

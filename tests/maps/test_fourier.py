@@ -1,6 +1,7 @@
 """Fourier features, their moments and transforms: bounds attacked, references dense or direct."""
 
 import itertools
+import warnings
 
 import intervals
 import numpy as np
@@ -10,6 +11,7 @@ from data import look
 from reference import long_gaussian
 
 import fastkpca as fk
+from fastkpca.errors import CertificateWarning, NoRouteError
 from fastkpca.maps import transforms
 from fastkpca.maps.fourier import fourier_offers, gaussian_fourier_map
 from fastkpca.maps.passes import accumulate, apply, feature_moments
@@ -313,3 +315,18 @@ def test_residuals_that_rounding_takes_below_zero_are_zero(seed):
     model = fk.kpca(rows, "gaussian", None, sigma=1.0, features="fourier", tol=1e-7)
     exact = [*fk.kpca(rows, "gaussian", 1, sigma=1.0, method="dense").eigenvalues, 0.0, 0.0]
     intervals.hold(model, exact)
+
+
+@pytest.mark.parametrize("tol", [None, 1e-3])
+def test_max_features_holds_for_waves_too(tol):
+    X = np.random.default_rng(0).standard_normal((1000, 2))
+    options = {"sigma": 1.0, "features": "fourier"} | ({} if tol is None else {"tol": tol})
+    enough = fk.kpca(X, "gaussian", 2, **options)
+    assert enough.plan.name == "fourier" and enough.info["n_features"] > 100
+    with pytest.raises(NoRouteError, match="needs more than 40 features.*raise max_features, memory_limit or tol"):
+        fk.kpca(X, "gaussian", 2, max_features=40, **options)
+    for most in (300, enough.info["n_features"]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CertificateWarning)
+            found = fk.kpca(X, "gaussian", 2, max_features=most, **options)
+        assert found.plan.name == "fourier" and found.info["n_features"] <= most

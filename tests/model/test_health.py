@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -133,3 +134,12 @@ def test_runs_are_kept_in_the_file_and_older_limits_have_none(model, tmp_path):
     object.__setattr__(older.limits, "runs", None)
     assert fk.kpca_health(Y, model=older) == ()
     assert kinds(fk.kpca_health(spoiled("constant", 0, 40), model=older)) == {"constant": ("column 0",)}
+
+
+@pytest.mark.parametrize("labels", [5, NotImplemented, np.datetime64("2026-03-01"), [1, 2], [[1], [1, 2]], "abc"])
+def test_labels_that_are_not_one_for_each_row(model, labels):
+    X = np.random.default_rng(4).standard_normal((40, 4))
+    X[10:, 1] = 3.0  # a finding that names a row
+    for call in (fk.kpca_health, partial(fk.kpca_monitor, model), partial(fk.kpca_monitor, model, health=())):
+        with pytest.raises(ValueError, match=r"labels have shape \(.*\); give one for each of the 40 rows"):
+            call(X, labels=labels)

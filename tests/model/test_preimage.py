@@ -322,3 +322,27 @@ def test_threads_types_files_and_inputs(route, tmp_path):
     found = fk.kpca_preimage(single, Z32, start=X, **how)
     assert Z32.dtype == found.dtype == np.float32 and np.abs(found - one).max() < 2e-3
     assert fk.kpca_preimage(single, Z, **how).dtype == np.float64
+
+
+def test_of_many_components_too_the_search_starts_from_the_nearest_scores(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((300, 8))
+    model = fk.kpca(X, "gaussian", 60, sigma=3.0, method="dense")
+    Z = model.score[:50] + 1e-3 * np.random.default_rng(1).standard_normal((50, 60))
+    found = fk.kpca_preimage(model, Z)
+    np.testing.assert_allclose(found, fk.kpca_preimage(model, Z, start=X[:50]), atol=1e-4)
+    monkeypatch.setattr("fastkpca.model.descent.MAX_STORED_WEIGHTS", 0)  # as where the matrix of weights is large
+    np.testing.assert_allclose(fk.kpca_preimage(model, Z), found, atol=1e-6)
+
+
+def test_options_of_another_method_are_refused():
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    model = fk.kpca(X, "gaussian", 2, sigma=1.0, method="dense")
+    for method in ("auto", "fixed-point", "gradient"):
+        with pytest.raises(ValueError, match="drop it, or give method='ridge'"):
+            fk.kpca_preimage(model, model.score, method=method, alpha=1.0)
+        with pytest.raises(ValueError, match="drop it, or give method='ridge'"):
+            fk.kpca_denoise(model, X, method=method, alpha=1.0)
+    with pytest.raises(ValueError, match="start= is for searches, and method='ridge' makes none; drop one"):
+        fk.kpca_preimage(model, model.score, method="ridge", start=X)
+    learned = fk.kpca_denoise(model, X, method="ridge", alpha=1.0)
+    assert np.isfinite(learned).all()

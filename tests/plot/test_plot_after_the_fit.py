@@ -161,3 +161,22 @@ def test_long_names_in_a_biplot_stay_within_the_axes():
         boxes = [Text.get_window_extent(text) for text in ax.texts]
         assert len(boxes) == 4
         assert all(box.x0 > inside.x0 - 1 and box.x1 < inside.x1 + 1 for box in boxes)
+
+
+def test_axes_with_logarithms_of_another_picture_get_the_scales_they_need(model, which, X):
+    def given():
+        ax = Figure().subplots()
+        ax.set(xscale="log", yscale="log")
+        return ax
+
+    far, limits = np.ones(60), fk.kpca_limits(model, X, confidence=0.9)
+    pictures = [
+        plot.importance(which, ax=given()), plot.biplot(model, which, given()), plot.scores(X, ax=given()),
+        plot.contributions(fk.kpca_contributions(model, X[:2], train=X), ax=given()),
+        plot.influence(limits, far, far, given()),
+        *plot.contours(model, ax=[given()], component=[0], X=X),
+    ]  # fmt: skip
+    for ax in pictures:
+        ax.figure.draw_without_rendering()
+        assert (ax.get_xscale(), ax.get_yscale()) == ("linear", "linear")
+    assert (plot.scree(model, given()).get_xscale(), plot.scree(model, given()).get_yscale()) == ("linear", "log")

@@ -43,7 +43,7 @@ def changed(values, row, value):
 
 
 SCORES = [
-    (lambda: plot.scores(P, np.zeros(59)), ValueError, r"labels have shape \(59,\); one for each of the 60"),
+    (lambda: plot.scores(P, np.zeros(59)), ValueError, r"labels have shape \(59,\); give one for each of the 60"),
     (lambda: plot.scores(P[:, 0]), ValueError, r"scores have shape \(60,\)"),
     (lambda: plot.scores(object()), TypeError, r"as in pipeline\[-1\]"),
     *((lambda x=x: plot.scores(P, components=x), ValueError, "give 1 or 2 or 3 of them") for x in ((), (0, 1, 2, 0))),

@@ -117,6 +117,16 @@ CASES: dict[str, advice.Case] = {
         "X.reshape(-1, 1) if these are rows of one number",
         lambda: fk.kpca(X[:, 0].reshape(-1, 1), "gaussian", 1),
     ),
+    "one column of a list": (
+        lambda: fk.kpca(X[:, 0].tolist(), "gaussian", 1),
+        "np.asarray(X).reshape(-1, 1) if these are rows of one number",
+        lambda: fk.kpca(np.asarray(X[:, 0].tolist()).reshape(-1, 1), "gaussian", 1),
+    ),
+    "a column of rows": (
+        lambda: fk.kpca(column_of_rows(), "gaussian", 1),
+        "give np.stack(X)",
+        lambda: fk.kpca(np.stack(column_of_rows()), "gaussian", 1),
+    ),
     "a generator": (
         lambda: fk.kpca(iterator(), "gaussian", 2),
         "for a generator function, X itself without the parentheses",
@@ -303,6 +313,12 @@ CASES: dict[str, advice.Case] = {
     ),
 }
 UPPER = Gaussian(sigma=2.0).block(X, X) + np.triu(np.ones((60, 60)), 1)
+
+
+def column_of_rows():
+    column = np.empty(len(X), dtype=object)
+    column[:] = list(X)
+    return column
 
 
 def sparse(A):

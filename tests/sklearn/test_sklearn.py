@@ -314,6 +314,8 @@ def test_a_regression_that_is_singular_to_rounding_is_a_warning_in_words():
     with pytest.warns(LinAlgWarning, match="singular to rounding .* give a larger alpha") as raised:
         KernelPCA(2, kernel="poly", fit_inverse_transform=True).fit(X)
     assert raised[0].filename == __file__
+    model = KernelPCA(2, kernel="rbf", fit_inverse_transform=True, alpha=1.7e308).fit(X)  # no false warning
+    assert np.isfinite(model.inverse_transform(model.transform(X))).all()
 
 
 # Beside the other estimators ------------------------------------------------------------------------------------

@@ -167,6 +167,14 @@ CASES: dict[str, Case] = {
         "raise memory_limit or tol, ask for fewer components, or take another method",
         lambda: [fitted(method="dense", memory_limit="70MB"), fitted(method="auto")],
     ),
+    "too few features for a map": (
+        lambda: fk.kpca(X, "polynomial", 2, degree=3, features="monomial", max_features=10),
+        "raise max_features, memory_limit or tol, ask for fewer components, or take another method",
+        lambda: [
+            fk.kpca(X, "polynomial", 2, degree=3, features="monomial", max_features=35),
+            fk.kpca(X, "polynomial", 2, degree=3, max_features=10),
+        ],
+    ),
     "no memory to begin": (
         lambda: fitted(memory_limit=1000),
         "raise memory_limit",
@@ -199,6 +207,14 @@ CASES: dict[str, Case] = {
     "tol of entries is a word": (lambda: gram(tol="a"), "give a positive number", lambda: gram(tol=1e-3)),
     "tol of entries is zero": (lambda: gram(tol=0.0), "give a positive number", lambda: gram(tol=1e-3)),
     "features of tanh": (lambda: fk.features(X, "tanh"), "use gram()", lambda: fk.gram(X, "tanh") @ U),
+    "landmarks that miss a tolerance": (
+        lambda: fk.features(X, "gaussian", sigma=2.0, landmarks=range(20), tol=1e-3),
+        "give more landmarks, or leave out tol",
+        lambda: [
+            fk.features(X, "gaussian", sigma=2.0, landmarks=range(60), tol=1e-3),
+            fk.features(X, "gaussian", sigma=2.0, landmarks=range(20)),
+        ],
+    ),
     "landmarks are features": (
         lambda: fk.features(X, "gaussian", sigma=2.0, landmarks=[1, 2], max_features=2),
         "drop one",

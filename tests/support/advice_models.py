@@ -224,6 +224,22 @@ CASES: dict[str, Case] = {
         "give scores like those of the training rows",
         lambda: fk.kpca_preimage(fitted(kernel="linear"), np.ones((1, 2))),
     ),
+    "the regularisation of a search": (
+        lambda: fk.kpca_preimage(fitted(), np.ones((1, 2)), alpha=1.0),
+        "drop it, or give method='ridge'",
+        lambda: [
+            fk.kpca_preimage(fitted(), 0.1 * np.ones((1, 2))),
+            fk.kpca_preimage(fitted(), np.ones((1, 2)), alpha=1.0, train=X, method="ridge"),
+        ],
+    ),
+    "the start of a regression": (
+        lambda: fk.kpca_preimage(fitted(), np.ones((1, 2)), start=X[:1], train=X, method="ridge"),
+        "drop one",
+        lambda: [
+            fk.kpca_preimage(fitted(), 0.1 * np.ones((1, 2)), start=X[:1]),
+            fk.kpca_preimage(fitted(), np.ones((1, 2)), train=X, method="ridge"),
+        ],
+    ),
     "a projection that overflows": (
         lambda: fk.kpca_project(fk.kpca(np.float32(X), "polynomial", 2, degree=4), np.float32(X) * np.float32(1e12)),
         "scale X as the training rows were, or leave that row out",

@@ -248,12 +248,15 @@ def joined(parts: Sequence[Table]) -> Table:
 def with_lags(table: Table, lags: int, name: str) -> Table:
     """The rows of a table with the rows before them as further columns. Those that have too few before them, where a
     file begins, rows were left out, or times have a gap, are left out. ``name``: of the file."""
+    too_few = DataFileError(f"{name}: no row has {lags} rows before it that follow each other without a gap")
+    if lags >= table.n_rows:
+        raise too_few
     places = np.arange(table.n_rows) if table.kept is None else np.flatnonzero(table.kept)
     starts = starts_of(None if table.identifiers is None else np.asarray(table.identifiers)[places], table.n_rows)
     starts[1:] |= (np.diff(places) > 1) | np.isin(places[1:], table.starts)
     X, known = lagged(as_rows(table.X, missing=True).all(), lags, starts)
     if not known.any():
-        raise DataFileError(f"{name}: no row has {lags} rows before it that follow each other without a gap")
+        raise too_few
     names = None if table.names is None else lag_names(table.names, lags)
     note = f"{np.count_nonzero(~known)} of {len(known)} rows are left out: what goes before them for --lags is missing"
     long = replace(table, X=X, names=names, places=table.places * (lags + 1), notes=[*table.notes, note])

@@ -89,19 +89,22 @@ def _certainty(hint: str) -> int:
     return 2 * hint.count("--") - 3 * (" or " in hint) + bool(hint)
 
 
-class _LineLimit(io.TextIOBase):
-    """File object for pandas that refuses lines of more than ``most`` characters: pandas would hold each whole."""
+class _LineLimit(io.BufferedIOBase):
+    """File object for pandas that refuses lines of more than ``most`` bytes: pandas would hold each whole."""
 
     def __init__(self, file: Any, most: float):
         self._file, self._most, self._length = file, most, 0
 
-    def read(self, size: int | None = -1) -> str:
-        chunk: str = self._file.read(size)
-        at = chunk.rfind("\n")
+    def read1(self, size: int = -1) -> bytes:
+        chunk: bytes = self._file.read(size)
+        at = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
         self._length = len(chunk) - at - 1 if at >= 0 else self._length + len(chunk)
         if self._length > self._most:
             raise ValueError("a line is too long")
         return chunk
+
+    def readable(self) -> bool:
+        return True
 
 
 class TextFile:
@@ -329,11 +332,12 @@ class TextFile:
             words = [x + end for x in [*_SPELLINGS, *given] for end in ("", " ")]
             options = {"na_filter": True, "na_values": dict.fromkeys(taken, words)}
         last = self.n_columns - 1 - self.open_end  # a line that is short has no value there
-        with self._errors(), self._open() as file:
+        with self._errors(), self.opener(self.path, "rb") as file:
+            text = io.TextIOWrapper(_LineLimit(file, self._most), self.encoding, _ESCAPED, newline="")  # type: ignore[type-var]
             for _ in range(self.first_line - 1):
-                file.readline()
+                text.readline()
             tables = pandas.read_csv(
-                _LineLimit(file, self._most),
+                text,
                 sep=r"\s+" if self.delimiter is None else self.delimiter,
                 decimal=self.reading.decimal,
                 header=None,

@@ -16,7 +16,7 @@ from ...base.checks import check_flag
 from ...errors import HealthWarning, warn_caller
 from ...rows.columns import check_same_columns, column_labels, listed
 from ...rows.convert import as_rows
-from ...rows.times import as_times, gaps
+from ...rows.times import as_times, gaps, row_labels
 from ...rows.view import Rows
 from ..limits import Limits
 from ..result import check_model
@@ -178,6 +178,7 @@ def kpca_health(
         own = model.n_features  # columns of the rows, or of these before their lags
         own = own // (model.lags + 1) if rows.n_features * (model.lags + 1) == own else own
         check_same_columns(rows, own, model.feature_names and model.feature_names[:own])
+    labels = None if labels is None else row_labels(labels, rows.n_samples)
     names = rows.names or (None if model is None else model.feature_names)
     limits, scaled = None if model is None else model.limits, standardize or model is not None
     return findings_of(Facts(rows), names, (label_name, labels), limits, scaled)

@@ -14,6 +14,7 @@ from ...rows.columns import check_same_columns
 from ...rows.convert import as_rows, run_query
 from ...rows.foreign import named_columns
 from ...rows.lags import lagged, starts_of
+from ...rows.times import row_labels
 from ..limits import Limits
 from ..notebook import Reported
 from ..projector import finite
@@ -243,10 +244,6 @@ def kpca_monitor(
     """
     model, X = _with_limits(check_model(model), limits), run_query(X)
     label_name, labels = index_of(X, label_name) if labels is None else (label_name, labels)
-    if labels is not None:
-        labels = np.asarray(labels)
-        if labels.dtype.kind == "M":  # finer ones become whole numbers in a list
-            labels = labels.astype("datetime64[us]")
     if health is None:
         health = kpca_health(X, model=model, labels=labels, label_name=label_name) if model.kernel.takes_points else ()
         warn_of(health)
@@ -264,9 +261,9 @@ def kpca_monitor(
     if known is not None:
         t2, spe, filled = (_among_all(values, known) for values in (t2, spe, filled))
         X = whole if filled is None else _among_all(as_rows(X).all(), known)
-    labels = np.arange(len(t2)) if labels is None else labels
-    if labels.shape != t2.shape:
-        raise ValueError(f"labels have shape {labels.shape}; give one for each of the {len(t2)} rows")
+    labels = np.arange(len(t2)) if labels is None else row_labels(labels, len(t2))
+    if labels.dtype.kind == "M":  # finer ones become whole numbers in a list
+        labels = labels.astype("datetime64[us]")
     return Monitored(model, t2, spe, labels, label_name, filled, tuple(health), X)
 
 
@@ -279,6 +276,7 @@ def _with_lags(model: KPCAModel, X: Any, labels: Any, missing: bool) -> tuple[An
     if rows.n_features * (model.lags + 1) != model.n_features:
         return X, None
     check_same_columns(rows, rows.n_features, model.feature_names and model.feature_names[: rows.n_features])
+    labels = None if labels is None else row_labels(labels, rows.n_samples)
     lags, known = lagged(rows.all(), model.lags, starts_of(labels, rows.n_samples))
     if not known.any():
         raise ValueError(

@@ -17,6 +17,9 @@ from ...base.differences import DIFFERENCE, central_difference
 from ...base.protocol import LARGEST, FeatureMap, Kernel
 from ...base.rounding import EPS
 
+MAX_STORED_WEIGHTS = 1 << 20
+"""Weights of a block of points that are computed once (8 MB a thread); more are computed anew in each step."""
+
 
 class _Values(NamedTuple):
     """J, f, grad J, the rounding noise of J, and the size below which f is only rounding, for a block of points."""
@@ -55,6 +58,8 @@ def rows_target(
         Over which the kernel changes; for differences.
     """
 
+    every = Z @ left.T + base if len(Z) * len(points) <= MAX_STORED_WEIGHTS else None
+
     def values(x: np.ndarray, index: np.ndarray) -> _Values:
         b, d = x.shape
         f, noise, gradient = np.zeros(b), np.zeros(b), np.zeros((b, d))
@@ -62,9 +67,9 @@ def rows_target(
         steps = np.repeat(shifts[:, None], d, axis=1)
         step = parallel.tile_rows(b)
         for start in range(0, len(points), step):
-            Y = np.ascontiguousarray(points[start : start + step], dtype=np.float64)
-            weights = Z[index] @ left[start : start + step].T
-            weights += base[start : start + step]
+            tile = slice(start, start + step)
+            Y = np.ascontiguousarray(points[tile], dtype=np.float64)
+            weights = Z[index] @ left[tile].T + base[tile] if every is None else every[index, tile]
             K = kernel.block(x, Y)
             f += np.einsum("ij,ij->i", weights, K)
             gradient += kernel.gradient_sums(x, Y, K, steps)(weights, np.ones((len(Y), 1)))[:, 0]

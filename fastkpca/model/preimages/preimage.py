@@ -134,7 +134,13 @@ def kpca_preimage(
     scores, dtype = _checked_scores(model, Z)
     kernel = guarded(model.kernel)
     threads = parallel.threads_for(kernel, n_threads)
+    if start is not None and method in ("linear", "ridge"):
+        raise ValueError(f"start= is for searches, and method={method!r} makes none; drop one")
     method = _method(method, model, train is not None, start is not None)
+    if alpha is not None and method != "ridge":
+        raise ValueError(
+            f"alpha= is the regularisation of 'ridge', and {method!r} is taken here; drop it, or give method='ridge'"
+        )
     with parallel.reporter(progress) as report, parallel.blas_threads():
         known = None if method == "linear" else _known_rows(model, kernel, train, threads)
         if method == "linear":
@@ -234,7 +240,8 @@ def kpca_denoise(
     with parallel.blas_threads(), quiet:
         Z = finite(_scores_in_span(model, kernel, given.rows, threads), "the projection")
     options: dict[str, Any] = {"method": method, "train": train, "alpha": alpha, "tol": tol, "max_iter": max_iter}
-    rows = kpca_preimage(model, Z, start=X, n_threads=n_threads, progress=progress, **options)
+    start = None if method in ("linear", "ridge") else X
+    rows = kpca_preimage(model, Z, start=start, n_threads=n_threads, progress=progress, **options)
     return like_given(rows.astype(given.dtype, copy=False), X)
 
 

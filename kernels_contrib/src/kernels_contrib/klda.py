@@ -297,7 +297,10 @@ def kernel_fisherfaces(
     unit = np.sqrt(model.latent)
     within = (centred / unit).T @ (centred / unit)
     contrasts = (means / unit * np.sqrt(counts)[:, None]).T
-    penalty = regularization * float(np.mean(model.latent)) * (n - len(classes)) / unit**2
+    with np.errstate(over="ignore"):  # refused
+        penalty = regularization * float(np.mean(model.latent)) * (n - len(classes)) / unit**2
+    if not np.isfinite(penalty).all():
+        raise ValueError(f"regularization is {regularization:g}, which leads beyond float64; give a smaller one")
     values, vectors = np.linalg.eigh(within + np.diag(penalty))
     kept = values > len(values) * EPS * values[-1]
     change = vectors[:, kept] / np.sqrt(values[kept])

@@ -110,7 +110,8 @@ def mmd_test(
     permutations = check_draws(permutations, "permutations")
     # the weighted means of all pairs of different rows alone change with a function of one row that the kernel gains
     center = not (unbiased and sample_weight is not None)
-    options = FitOptions(None, kernel_parameters, method, tol, max_features, n_threads, center=center)
+    most = None if method == "gram" else max_features  # whose default is a number
+    options = FitOptions(None, kernel_parameters, method, tol, most, n_threads, center=center)
     several = list(kernel) if isinstance(kernel, (list, tuple)) else [kernel]
     if not several:
         raise ValueError("kernel is an empty list; give at least one")

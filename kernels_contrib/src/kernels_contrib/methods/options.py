@@ -48,6 +48,11 @@ class FitOptions:
         accuracy(self.tol, "tol")
         if self.max_features is not None:
             check_count(self.max_features, "max_features")
+            if self.method == "gram":
+                raise ValueError(
+                    f"max_features={self.max_features} is of method='features', and method='gram' was asked for; "
+                    "drop one"
+                )
 
 
 def row_weights(sample_weight: Any, n_samples: int, *, fit: bool = True) -> np.ndarray:

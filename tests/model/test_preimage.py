@@ -330,7 +330,8 @@ def test_of_many_components_too_the_search_starts_from_the_nearest_scores(monkey
     Z = model.score[:50] + 1e-3 * np.random.default_rng(1).standard_normal((50, 60))
     found = fk.kpca_preimage(model, Z)
     np.testing.assert_allclose(found, fk.kpca_preimage(model, Z, start=X[:50]), atol=1e-4)
-    monkeypatch.setattr("fastkpca.model.descent.MAX_STORED_WEIGHTS", 0)  # as where the matrix of weights is large
+    # as where the matrix of weights is large
+    monkeypatch.setattr("fastkpca.model.preimages.descent.MAX_STORED_WEIGHTS", 0)
     np.testing.assert_allclose(fk.kpca_preimage(model, Z), found, atol=1e-6)
 
 

@@ -296,6 +296,11 @@ CASES: dict[str, advice.Case] = {
         "fit it before",
         lambda: vectors(sklearn_pca().fit(X), kernel=None),
     ),
+    "a regression that is singular": (
+        lambda: inverse(1.0),
+        "give a larger alpha",
+        lambda: inverse(1e6),
+    ),
     "an estimator with a function": (
         lambda: vectors(sklearn_pca(np.dot).fit(X), kernel=None),
         "give V.eigenvectors_ as V, and a kernel: a name",
@@ -319,6 +324,12 @@ def column_of_rows():
     column = np.empty(len(X), dtype=object)
     column[:] = list(X)
     return column
+
+
+def inverse(alpha):
+    from fastkpca.sklearn import KernelPCA
+
+    return KernelPCA(2, kernel="poly", fit_inverse_transform=True, alpha=alpha).fit(10 * X[:12])
 
 
 def sparse(A):

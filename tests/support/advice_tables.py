@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import sys
 from unittest import mock
@@ -64,7 +65,53 @@ def without_openpyxl(name):
         write.score_writer(FOLDER / name)(np.ones((4, 2)), True)
 
 
+def encoded(encoding):
+    """Latin 1 has a control character where Windows-1252 has none."""
+    (FOLDER / "y.csv").write_bytes("a,b\u0081\n1,2\n".encode(encoding))
+    return FOLDER / "y.csv"
+
+
+def copied(path):
+    options = parser_of_all().parse_all(["fit", str(path)])
+    options.path = options.file
+    with inputs.rereadable_input(options):
+        return inputs.raw_table(options, lambda *_: None)
+
+
+def parquet(name):
+    """A Parquet file whose name need not be UTF-8."""
+    import pyarrow
+    from pyarrow import parquet
+
+    folder = FOLDER / "parquet"
+    folder.mkdir(exist_ok=True)
+    parquet.write_table(pyarrow.table({"a": [1.0, 2.0], "b": [2.0, 1.0]}), folder / "x.parquet")
+    path = os.path.join(os.fsencode(folder), name)
+    os.replace(folder / "x.parquet", path)
+    return os.fsdecode(path)
+
+
 CASES: dict[str, Case] = {
+    "columns to take and to leave out": (
+        lambda: read(written(), columns=["a"], skip_columns=["t"]),
+        "give --columns or --skip-columns, not both",
+        lambda: [read(encoded("utf-8"), skip_columns=["1"]), read(encoded("utf-8"), columns=["a"])],
+    ),
+    "an encoding of Europe": (
+        lambda: read(encoded("latin-1")),
+        "save the file as UTF-8",
+        lambda: read(encoded("utf-8")),
+    ),
+    "a Parquet file of a strange name": (
+        lambda: read(parquet(b"\xff.parquet")),
+        "rename it",
+        lambda: read(parquet(b"y.parquet")),
+    ),
+    "a device without an end": (
+        lambda: copied("/dev/zero"),
+        "give a file or a pipe",
+        lambda: copied(written("y.csv", "a,b\n1,2\n2,1\n")),
+    ),
     "--thousands . without --decimal": (
         lambda: fit_table("--thousands", "."),
         "; give --decimal ,",

@@ -25,7 +25,9 @@ from fastkpca.base.rounding import EPS
 from fastkpca.methods import (
     Rows,
     as_rows,
+    check_choice,
     check_columns_of,
+    check_count,
     check_draws,
     check_finite,
     check_flag,
@@ -110,7 +112,9 @@ def mmd_test(
     permutations = check_draws(permutations, "permutations")
     # the weighted means of all pairs of different rows alone change with a function of one row that the kernel gains
     center = not (unbiased and sample_weight is not None)
-    most = None if method == "gram" else max_features  # whose default is a number
+    check_choice(method, "method", ("auto", "gram", "features"))
+    check_count(max_features, "max_features")
+    most = None if method == "gram" else max_features  # the default is a number
     options = FitOptions(None, kernel_parameters, method, tol, most, n_threads, center=center)
     several = list(kernel) if isinstance(kernel, (list, tuple)) else [kernel]
     if not several:

@@ -56,7 +56,7 @@ class _Printer(logging.Handler):
 
     threads: frozenset[int] = frozenset()
     level_before = logging.NOTSET
-    """Of the logger, without the printer."""
+    """Level of the logger before the printer was added."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.thread in self.threads:

@@ -550,8 +550,10 @@ class FeatureMap:
         return n * self.defect
 
     def outside_error(self, X: np.ndarray) -> np.ndarray:
-        """Bound, for a new row x outside the region of the fit and a row y of the fit, on |k(x, y) - phi(x).phi(y)|
-        beyond ``residual`` and ``defect``, (n,) for the rows x of the tile X; zero for rows inside the region.
+        """Bounds (n,) for the rows x of the tile X that lie outside the region of the fit, and any row y of the fit.
+
+        They bound the part of |k(x, y) - phi(x).phi(y)| beyond ``residual`` and ``defect``; zero for rows inside the
+        region.
 
         Leave it at zero only if ``defect`` holds for every x. ``features`` may return any finite values for a row
         outside, also zeros, as long as this bound and ``residual`` are true for it.

@@ -45,8 +45,8 @@ def expected_runs(
 ) -> list[Expected]:
     """Runs with blocks of ``block`` columns, of at most ``passes`` passes, to k eigenvalues within ``tol``.
 
-    The orthogonal complement of the vectors is proved to be less than lambda_k by its ``trace``, or by its ``norm``,
-    which exact products measure, after some more passes; or by an exploration, as soon as the vectors have converged.
+    A bound below lambda_k on the complement of the vectors comes from its ``trace``, or its ``norm``, which exact
+    products compute, after some more passes. Or it comes from an exploration, once the vectors have converged.
     """
     if not (probe.level and probe.spectrum[0][0] > 0.0):
         return [Expected(1.0, (1.0 + LAST) * block)]  # nothing is known

@@ -6,7 +6,7 @@
 3. `solve`: the cheapest candidate runs within what the next one may take, until one meets ``tol`` (``routes``): LAPACK
    (``dense``), a feature map and its refinements (``feature_route``), or products with the matrix (``krylov``).
 4. Each route returns a `Solution`: eigenvalues, their certificate (``solve.certificate``), and a projector.
-5. `_write_scores`, `_model`: scores of all rows, the model, and warnings where it is worth less than was asked.
+5. `_write_scores`, `_model`: scores of all rows, the model, and warnings where it falls short of what was asked.
 """
 
 from __future__ import annotations

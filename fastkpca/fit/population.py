@@ -142,8 +142,8 @@ def kpca_population(
     as the mean of |P (phi(x) - phi(y))|^2 / 2 over all pairs of N rows, P fixed, is a U-statistic (Hoeffding,
     Probability inequalities for sums of bounded random variables, JASA 1963, section 5). It is at most S_k for every P
     of rank k. The bounds on means are test martingales inverted: if the mean is m, a nonnegative martingale that starts
-    at 1 reaches 1 / delta with a probability of delta at most (Waudby-Smith and Ramdas, Estimating means of bounded
-    random variables by betting, JRSS B 2024). The interval has the m whose martingale stays below 1 / delta. It is the
+    at 1 reaches 1 / delta with a probability of delta at most. See Waudby-Smith and Ramdas, Estimating means of bounded
+    random variables by betting, JRSS B 2024. The interval has the m whose martingale stays below 1 / delta. It is the
     average over 16 pairings of the rows, which is a martingale, too.
 
     Examples

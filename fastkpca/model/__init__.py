@@ -1,9 +1,9 @@
-"""The fitted model and what one does with it.
+"""The fitted model: projection of new rows, monitoring, statistics, pre-images, files and export.
 
 =====================  ==========================================================================================
 ``result``             `KPCAModel`, the record that ``kpca`` returns, and its file; ``reading`` builds projectors
 ``plan``               candidates and steps of a fit
-``projector``          what a model asks of its projector; ``feature_projector`` and ``sample_projector`` are the two
+``projector``          interface of projectors; ``feature_projector`` (a map), ``sample_projector`` (training rows)
 ``project``            scores of new rows; ``rows`` converts and checks them
 ``limits``             limits of T^2 and SPE that a model holds
 ``shared_map``         one feature map for several models
@@ -15,6 +15,6 @@
 ``preimages``          package: pre-images and denoising
 =====================  ==========================================================================================
 
-Nothing here fits a model or draws, and nothing here asks which map or kernel it has: these answer for themselves
+No module here fits a model or draws. None depends on the kind of map or kernel, which have methods for what differs
 (``base.protocol``).
 """

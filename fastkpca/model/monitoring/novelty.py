@@ -1,7 +1,8 @@
 """Novelty of rows: squared prediction error, Hotelling's T^2, and control limits for both.
 
 A row's image in feature space has two parts: its part in the kept components, whose size T^2 measures in units of each
-component's variance, and its residual, whose squared length is the SPE (or Q). The two detect different faults.
+component's variance, and its residual, whose squared length is the SPE (or Q). The two detect different faults. The
+package's docstring has the formulas.
 """
 
 from __future__ import annotations

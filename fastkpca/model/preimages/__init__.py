@@ -1,4 +1,4 @@
-"""Pre-images: rows whose features are closest to given components.
+"""Pre-images: rows x whose image phi(x) is near P = mean + sum_j z_j w_j, for scores z and components w_j.
 
 ============  ===================================================================================================
 ``preimage``  `kpca_preimage` and `kpca_denoise`

@@ -1,7 +1,7 @@
 """Pre-images, rows for given scores: for denoising, and to show what a component means.
 
 Scores z stand for the point P = mean + sum_j z_j w_j of feature space. In general P is not the image of any row; a
-pre-image is a row whose image is near P. How to find one depends on what the model knows:
+pre-image is a row whose image is near P. The method depends on the kernel and on what the model holds:
 
 - "linear": the kernel is linear, and P is a row;
 - "fixed-point", "gradient": |phi(x) - P|^2 is minimised over x (``search``, ``descent``), P being an expansion in the

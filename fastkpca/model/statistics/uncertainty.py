@@ -1,7 +1,7 @@
 """The bootstrap: confidence intervals for the population that the rows were drawn from.
 
-The intervals of a model are *numerical*: they hold the eigenvalues of the matrix of these very rows. Here is how far
-those eigenvalues may be from what infinitely many rows would give.
+The intervals of a model are *numerical*: they contain the eigenvalues of the matrix of these very rows. The intervals
+here are statistical: confidence intervals for the eigenvalues that infinitely many rows would give.
 
 Resampling rows changes the moments of the scores alone, and these are small: c x c numbers a group of rows. No kernel
 value is computed again.

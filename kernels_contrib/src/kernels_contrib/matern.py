@@ -57,10 +57,10 @@ class Matern(OfDistance):
         k_(alpha, gamma)(x, x') = 2^(1-alpha) / Gamma(alpha) (sqrt(2 alpha) |x - x'| / gamma)^alpha
                                   K_alpha(sqrt(2 alpha) |x - x'| / gamma),
 
-    so nu = alpha and length_scale = gamma exactly. (Not the gamma = 1 / (2 sigma^2) of the Gaussian kernel, nor the
-    1 / length_scale of the Laplacian.) For alpha = 3/2 and 5/2 the exponentials are exp(-sqrt(3) |x - x'| / gamma) and
-    exp(-sqrt(5) |x - x'| / gamma). Some texts print exp(-|x - x'| / gamma), or sqrt(3) in the latter, which does not
-    follow from this definition.
+    so nu = alpha and length_scale = gamma exactly. This is not the gamma = 1 / (2 sigma^2) of the Gaussian kernel, nor
+    the 1 / length_scale of the Laplacian. For alpha = 3/2 and 5/2 the exponentials are exp(-sqrt(3) |x - x'| / gamma)
+    and exp(-sqrt(5) |x - x'| / gamma). Some texts print exp(-|x - x'| / gamma), or sqrt(3) in the latter, which does
+    not follow from this definition.
 
     References
     ----------

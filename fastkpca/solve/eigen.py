@@ -319,7 +319,7 @@ class Search(ConvergenceMonitor):
         bound = min(float(bounds[len(keep) - 1]), self.low * float(theta[c - 1]))
         squares, goal = self.ritz.squares[:c], WIDTH_GOAL * tol * theta[0]
         wide = np.flatnonzero(self._predicted_widths(bound, squares) > goal)
-        if not len(wide) or self.basis.free_columns == 0 or self.is_outgrown:
+        if not (len(wide) and theta[0] > 0.0) or self.basis.free_columns == 0 or self.is_outgrown:
             return V
         middle = 0.5 * self._after()
         beyond = np.maximum(theta[:c] - middle, max(middle, UNIT * float(theta[0])))

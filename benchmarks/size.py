@@ -1,4 +1,4 @@
-"""What the code weighs, by room: lines of code, numbers set by hand, and seconds to compile.
+"""Size of the code, by package: lines of code, numbers set by hand, and seconds to compile.
 
     python benchmarks/size.py [--compile]
 
@@ -78,7 +78,7 @@ def weigh(path: Path) -> tuple[int, int]:
 
 
 def sources() -> Iterator[tuple[str, Path]]:
-    """(room, path): the folders and modules of fastkpca, and kernels_contrib as one."""
+    """(package, path): the folders and modules of fastkpca, and kernels_contrib as one."""
     for name, base in (("", ROOT / "fastkpca"), ("kernels_contrib", DISTRIBUTIONS["kernels_contrib"] / "src")):
         for path in sorted(base.rglob("*")):
             if path.suffix in (".py", ".pyx", ".pxd", ".c", ".h"):
@@ -107,7 +107,7 @@ def main() -> None:
         code, numbers = weigh(path)
         rooms[room] = [have + more for have, more in zip(rooms[room], (code, numbers, 1), strict=True)]
         longest = max(longest, (code, str(path.relative_to(ROOT))))
-    print(f"{'room':16} {'code':>7} {'numbers':>8} {'files':>6}")
+    print(f"{'package':16} {'code':>7} {'numbers':>8} {'files':>6}")
     for room, weights in sorted(rooms.items(), key=lambda row: -row[1][0]):
         print("{:16} {:7} {:8} {:6}".format(room, *weights))
     code, numbers, files = (sum(column) for column in zip(*rooms.values(), strict=True))

@@ -1,4 +1,4 @@
-"""The pictures of the README and of the site's first page, beside this file: python docs/draw_pictures.py
+"""The pictures of the README and of the site's first page, in the folder of this file: python docs/draw_pictures.py
 
 ``speed.png`` takes minutes, and the data set uci_protein.npz in ../shared/data or in the folder in FASTKPCA_DATA.
 """

@@ -1,4 +1,4 @@
-"""The order of the gallery: from the first look to the fine print."""
+"""The order of the gallery: from a first example to the details."""
 
 ORDER = [
     "five_minutes",

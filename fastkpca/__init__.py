@@ -13,13 +13,27 @@ no cycles (tests/project/test_layers.py holds the imports, and this map, to the 
     methods    what the authors of methods build on: rows, arguments, systems, files
     testing    checks for the authors of kernels
     kernels    kernels, their registry, and the guard around those from outside
-    solve      eigenvalues, linear systems, and intervals around what they find
+    solve      eigenvalues and linear systems, with bounds on their errors
     products   products with kernel matrices that are never formed
     maps       feature maps: K = Phi Phi' + (positive semidefinite)
-    rows       where rows come from, read tile by tile; checks of a user's data
+    rows       rows of a user's data from arrays, files and other sources: checked, read tile by tile
     base       the protocol, threads, files, names that other distributions bring
     _core      compiled loops: arrays in, arrays out
     errors     errors and warnings
+
+Words and symbols of all packages; docs/theory.md has the statements and proofs.
+
+- K is the n x n kernel matrix k(x_i, x_j), H = I - 1 1'/n, and A = Kc = H K H the centred one. Its eigenvalues are
+  lambda_1 >= lambda_2 >= ..., and c of them are wanted. With weights of the rows, H and K are the weighted ones.
+- A feature map phi with D features has K = Phi Phi' + E. E, its residual, is positive semidefinite up to a ``defect``.
+  The D x D matrix Phi' H Phi is the (second) moment.
+- A pass is one evaluation of all kernel values, or one reading of all rows. A product multiplies K by columns.
+- The routes of a fit are "dense" (LAPACK), "features" (a pass for the moment) and "krylov" (block Krylov by products).
+  An offer is a feature map or a product of a kernel with its predicted cost; a plan compares the routes' candidates.
+- Ritz vectors V have the values theta and the residual R = A V - V diag(theta). P = I - V V' projects onto their
+  complement, and mu is an upper bound on lambda_max(P A P). A proof is a method that computes such a mu.
+- A search is the float32 phase of a solver; ``near`` is a kernel matrix without its small values (sparse).
+- u is the unit roundoff; |.| of a matrix is the spectral norm, |.|_F Frobenius's.
 """
 
 import os as _os

@@ -39,12 +39,15 @@ class Problem:
         return f"{self.rows:<13}{n:>7} x{d:>4} {self.kernel:<26}{self.options['c']:>3} {self.options['tol']:.0e}"
 
 
-def problem(seed: int, i: int, largest: int = SIZES[-1]) -> Problem:
-    """The i-th problem of a set."""
+def problem(
+    seed: int, i: int, largest: int = SIZES[-1], smallest: int = 0, only: str = "", columns: tuple[int, ...] = COLUMNS
+) -> Problem:
+    """The i-th problem of a set; ``only`` "real" or "drawn" rows, ``columns`` of the latter."""
     rng = np.random.default_rng([seed, i])
-    kind = str(rng.choice([*DRAWN, *real_sets()]))
-    n = int(rng.choice([size for size in SIZES if size <= largest]))
-    X = DRAWN[kind](rng, n, int(rng.choice(COLUMNS))) if kind in DRAWN else some_rows(rng, real_sets()[kind], n)
+    kinds = {"real": [*real_sets()], "drawn": [*DRAWN]}
+    kind = str(rng.choice(kinds[only] if only else [*DRAWN, *real_sets()]))
+    n = int(rng.choice([size for size in SIZES if smallest <= size <= largest]))
+    X = DRAWN[kind](rng, n, int(rng.choice(columns))) if kind in DRAWN else some_rows(rng, real_sets()[kind], n)
     kernel, label = draw_kernel(rng, X)
     if rng.random() < 0.1:
         X, label = X.astype(np.float32), f"{label}, float32"

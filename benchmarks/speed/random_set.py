@@ -1,10 +1,12 @@
 """Two versions on problems that nobody has tuned anything on: seconds, planning, and time at looser tolerances.
 
     python benchmarks/speed/random_set.py [--against PYTHON] [--cases 250] [--seed 0] [--seconds 3] [--loosen]
+        [--only real] [--smallest 15000] [--columns 200]
 
 ``PYTHON``: the interpreter of an environment in which another version is installed. The versions take turns, each in a
 process of its own, with one thread; times are processor seconds, the shortest of a few. Problems that this version's
 plan predicts to take more than ``--seconds`` are left out, and counted.
+``--only real`` or ``drawn`` rows, of at least ``--smallest`` and at most ``--largest`` rows, in ``--columns``.
 ``--loosen``: each problem also at tol 1e-2, 1e-4, 1e-6 and 1e-9: a looser tolerance is not to take longer.
 Printed: each problem, then the quantiles. This set decides whether a special case comes in: see CONTRIBUTING.
 """
@@ -49,12 +51,12 @@ def run(problem: problems.Problem, tol: float) -> dict[str, Any]:
 
 
 def serve() -> None:
-    """Answer one line for each that comes: seed, number, tol."""
+    """Answer one line for each that comes: arguments of ``problems.problem``, and tol."""
     warnings.simplefilter("ignore")
     for line in sys.stdin:
-        seed, i, tol = json.loads(line)
+        arguments, tol = json.loads(line)
         try:
-            answer = run(problems.problem(seed, i), tol)
+            answer = run(problems.problem(*arguments), tol)
         except Exception as error:  # the other version's table goes on
             answer = {"error": f"{type(error).__name__}: {str(error)[:200]}"}
         print(json.dumps(answer), flush=True)
@@ -64,20 +66,21 @@ def drawn(options: argparse.Namespace) -> Any:
     """The problems that are not too long, with their numbers."""
     i = found = 0
     while found < options.cases:
-        problem = problems.problem(options.seed, i, options.largest)
+        arguments = (options.seed, i, options.largest, options.smallest, options.only, options.columns)
+        problem = problems.problem(*arguments)
         with warnings.catch_warnings(), contextlib.suppress(fk.errors.NoRouteError, ValueError):
             warnings.simplefilter("ignore")
             plan = fk.plan(problem.X, n_threads=1, **problem.options)
             if plan.chosen.seconds <= options.seconds:
                 found += 1
-                yield i, problem
+                yield arguments, problem
         i += 1
     print(f"{i - found} problems were left out")
 
 
 def show(name: str, ratios: list[float]) -> None:
     if ratios:
-        quantiles = ", ".join(f"{q:.0%} {np.quantile(ratios, q):.2f}" for q in (0.5, 0.9, 0.95, 1.0))
+        quantiles = ", ".join(f"{q:.0%} {np.quantile(ratios, q):.2f}" for q in (0.0, 0.1, 0.5, 0.9, 0.95, 1.0))
         print(f"{name}: {quantiles} ({len(ratios)})", flush=True)
 
 
@@ -86,7 +89,10 @@ def main() -> None:
     parser.add_argument("--against", metavar="PYTHON")
     parser.add_argument("--cases", type=int, default=250)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--smallest", type=int, default=0)
     parser.add_argument("--largest", type=int, default=problems.SIZES[-1])
+    parser.add_argument("--only", choices=("real", "drawn"), default="")
+    parser.add_argument("--columns", type=int, nargs="+", default=problems.COLUMNS)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--loosen", action="store_true")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
@@ -98,19 +104,19 @@ def main() -> None:
     new = common.Worker(sys.executable, __file__)
     old = common.Worker(options.against, __file__) if options.against else None
     ratios: list[float] = []
-    off: list[float] = []
+    taken: list[float] = []
     looser: list[float] = []
     planning, total = 0.0, 0.0
-    for i, problem in drawn(options):
-        asked = (options.seed, i, problem.options["tol"])
+    for arguments, problem in drawn(options):
+        asked = (arguments, problem.options["tol"])
         now = new(*asked)
-        text = f"{i:>4} {problem} "
+        text = f"{arguments[1]:>4} {problem} "
         if "error" in now:
             print(text + now["error"], flush=True)
             continue
         text += f"{now['seconds']:8.4f} s, predicted {now['predicted']:8.4f}  {now['ran']}"
         text += "" if now["ran"] == now["planned"] else f", not {now['planned']}"
-        off.append(max(now["seconds"] / now["predicted"], now["predicted"] / now["seconds"]))
+        taken.append(now["seconds"] / now["predicted"])
         if len(problem.X) <= 2000:
             planning, total = planning + now["planning"], total + now["seconds"]
         if old is not None:
@@ -120,13 +126,16 @@ def main() -> None:
                 text += f"; before {before['seconds']:8.4f} {before['ran']}, ratio {ratios[-1]:.2f}"
                 text += f", width {now['width']:.1e} {before['width']:.1e}"
         if options.loosen:
-            times = [new(options.seed, i, tol).get("seconds", np.inf) for tol in TOLERANCES]
+            times = [new(arguments, tol).get("seconds", np.inf) for tol in TOLERANCES]
             looser += [b / a for a, b in pairwise(times) if max(a, b) < np.inf]
             text += "; tol " + " ".join(f"{tol:.0e} {x:.4f}" for tol, x in zip(TOLERANCES, times))
         print(text, flush=True)
     show("this version over the other", ratios)
     show("time at a looser tol over the one before", looser)
-    show("prediction off by a factor", off)
+    show("took over predicted", taken)
+    show("prediction off by a factor", [max(x, 1.0 / x) for x in taken])
+    within = sum(1.0 / 1.5 <= x <= 1.5 for x in taken)
+    print(f"predictions within 1.5 times: {within} of {len(taken)}")
     print(f"planning, N <= 2000: {planning / max(total, 1e-300):.3f} of the time")
 
 

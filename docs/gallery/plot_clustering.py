@@ -2,7 +2,7 @@
 Clustering with a certificate
 =============================
 
-Groups of handwritten digits, and what is proved about every other way to group them. The images are the 8 x 8 digits
+Groups of handwritten digits, and what is proved about every other grouping. The images are the 8 x 8 digits
 that scikit-learn ships.
 """
 
@@ -45,8 +45,8 @@ plt.show()
 # %%
 # **The walk between the rows.** Eigenvalues of the random walk on three digits: their intervals prove that the gap
 # after the second is the largest of those for two groups or more. So two groups come out where no number is asked for,
-# the zeros and the rest, and about these something is proved. With three the digits come out, too, but others may cost
-# as little. A diffusion map draws them.
+# the zeros and the other digits, and the certificate is about these two. With three the digits come out, too, but
+# others may cost as little. A diffusion map draws them.
 
 X, digit = load_digits(n_class=3, return_X_y=True)
 print(spectral_clustering(X, "gaussian", sigma=20.0))

@@ -2,7 +2,7 @@
 Convergence: widths of intervals, pass by pass
 ==============================================
 
-Where no feature map reaches the tolerance, block Krylov on exact products takes over. Its cost is that of passes over
+Block Krylov on exact products takes over if no feature map reaches the tolerance. Its cost is that of passes over
 the N x N kernel matrix; after each pass in float64 the width of the intervals is known.
 """
 

@@ -2,7 +2,7 @@
 Five minutes with handwritten digits
 ====================================
 
-Fit, look, project new rows, keep the model.
+Fit, draw, project new rows, keep the model.
 """
 
 # %%
@@ -50,7 +50,7 @@ plot.scores(model, digit[:1500], fig.add_subplot(projection="3d"), components=(0
 plt.show()
 
 # %%
-# What ran, what else could have run, and what that was predicted to cost:
+# The plan: the candidate that ran, the others, and their predicted costs:
 
 print(model.plan)
 fig, ax = plt.subplots(figsize=(8, 2.6), layout="constrained")

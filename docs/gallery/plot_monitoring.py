@@ -80,7 +80,7 @@ plt.show()
 # %%
 # False alarms
 # ------------
-# Of 20,000 further normal rows about 1 % are flagged.
+# About 1 % of 20,000 further normal rows are flagged.
 
 more = process(20_000)
 flagged = model.limits.exceeded(t2=fk.kpca_t2(model, more), spe=fk.kpca_spe(model, more))

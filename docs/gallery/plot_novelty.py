@@ -2,7 +2,7 @@
 Novelty: rows unlike those a model was made of
 ==============================================
 
-A row's image in feature space has a part inside the subspace of the components, and a part that they leave out. The
+A row's image in feature space has a part inside the subspace of the components, and a part orthogonal to it. The
 squared length of the latter is the *squared prediction error* (SPE, or Q); Hotelling's *T^2* is the squared distance of
 the former from the mean, in units of standard deviations. Process monitoring compares both with control limits.
 """
@@ -52,7 +52,7 @@ plt.show()
 
 # %%
 # The two measure different things: SPE rises wherever no training row is near; T^2 says how unusual a row is *within*
-# the components, and with a kernel that vanishes at a distance it is small again far from all training rows. Look at
+# the components, and with a kernel that vanishes at a distance it is small again far from all training rows. Read
 # SPE first.
 #
 # False alarms
@@ -67,8 +67,8 @@ print(f"flagged by SPE {limits.exceeded(spe=spe).mean():.2%}, by T^2 {limits.exc
 # %%
 # Digits
 # ------
-# A model of one digit, and all the other digits to find. Beside it a one-class support vector machine with the same
-# kernel.
+# A model of one digit, and all the other digits to find. For comparison, a one-class support vector machine with the
+# same kernel.
 
 images, labels = load_digits(return_X_y=True)
 images = images / 16

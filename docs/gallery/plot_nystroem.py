@@ -3,7 +3,7 @@ How good is my Nystroem?
 ========================
 
 Features of Nystroem's method come with a bound on what they miss, and the eigenvalues with an interval of second
-order, for any landmarks. Here they are beside the truth, which takes the whole kernel matrix.
+order, for any landmarks. Here they are compared with the true errors, which take the whole kernel matrix.
 """
 
 # %%
@@ -73,4 +73,5 @@ plt.show()
 # %%
 # The bound from a sample follows the true error down, at a distance that the size of the sample sets: a sample of s
 # rows cannot tell less than about 15 / s of the trace. The interval of second order lies close above the true error of
-# the eigenvalues that come with it, unless the landmarks leave out more than the gap behind the third eigenvalue.
+# the eigenvalues that come with it, unless the norm of the landmarks' residual exceeds the gap after the third
+# eigenvalue.

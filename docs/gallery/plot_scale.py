@@ -2,8 +2,8 @@
 Model size against the number of rows
 =====================================
 
-Where a feature map is used, the size of the model is that of the map, whatever the number of rows; on the other routes
-the model holds the training rows.
+A model from a feature map has the size of the map, for any number of rows. On the other routes the model holds the
+training rows.
 """
 
 # %%

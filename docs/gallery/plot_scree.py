@@ -28,7 +28,7 @@ plt.show()
 
 # %%
 # Now a feature map of pivoted Cholesky, forced, and with less memory than the tolerance needs. The result
-# comes with a warning and wider intervals: they reach upwards by the trace that the map leaves out. The band around the
+# comes with a warning and wider intervals: they reach upwards by the residual trace of the map. The band around the
 # cumulative percentage shows the uncertainty of eigenvalues and total variance.
 
 with warnings.catch_warnings():

@@ -73,7 +73,7 @@ plt.show()
 # Without labels no measure knows what the components are for. Each of the others answers a question of its own: how
 # well rows come back as pre-images, how much of their feature space the components hold, how much the components of
 # two halves have in common. The last two may decide on the number of components of one kernel, never between kernels:
-# a large sigma makes the feature space flat, so that they look better and better while the rings disappear.
+# a large sigma makes the feature space flat, so that they improve while the rings disappear.
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 for ax, measure in zip(axes, ("reconstruction", "stability")):

@@ -64,7 +64,7 @@ plt.show()
 assert ((bounds[..., 0] <= truth) & (truth <= bounds[..., 1])).all()
 
 # %%
-# How many features there are after each third, and what they cost: memory for their moments, and nothing for old rows.
+# Number of features after each third. They cost memory for their moments, and nothing for old rows.
 
 print("features:", features[0], features[12], features[25], features[-1])
 print(model)

@@ -29,7 +29,7 @@ def paper(p: int, R: float) -> float:
 
 
 def error(x: np.ndarray, y: np.ndarray, p: int) -> np.ndarray:
-    """What the terms m >= p add up to: exp(-(|x|^2 + |y|^2)/2) sum_(m >= p) (x.y)^m / m!, summed as it stands."""
+    """Sum of the terms m >= p, exp(-(|x|^2 + |y|^2)/2) sum_(m >= p) (x.y)^m / m!, summed as it stands."""
     dot = np.abs(np.einsum("ij,ij->i", x, y))
     m = np.arange(p, p + 200)
     logs = np.array([lgamma(k + 1) for k in m])
@@ -67,8 +67,8 @@ for p in (5, 10, 15, 20):
     print(f"p = {p:2}: P(p, 4) = {sharp:.2e}, the paper's bound is {paper(p, 2.0) / sharp:.0f} times that")
 
 # %%
-# What that means in features. For each radius the smallest p that each bound allows at an error of 1e-6, and what it
-# costs in four dimensions:
+# Consequence for the number of features. For each radius the smallest p that each bound allows at an error of 1e-6,
+# and what it costs in four dimensions:
 
 
 def order(bound, R: float, tol: float = 1e-6) -> int:

@@ -37,11 +37,12 @@ for ax, rows, title in zip(axes, (threes, mixed), ("first and last half of the t
 plt.show()
 
 # %%
-# The hands changed on the way. (Rows at random are a fair sample; the first rows of a file often are not.)
+# The hands changed in the course of the data. (Rows at random are a fair sample; the first rows of a file often are
+# not.)
 #
 # Two views: of 442 patients there are body measures (age, sex, weight, blood pressure) and six of their blood serum.
 # They are not independent, and kernel CCA finds the functions of each that agree best. The regularisation decides how
-# wild the functions may be; permutations say how much of the correlation any functions of so many rows would reach.
+# wild the functions may be; permutations show the correlation that functions of 442 independent pairs would reach.
 
 patients, disease = load_diabetes(return_X_y=True)
 patients = patients / patients.std(axis=0)
@@ -51,9 +52,9 @@ agree = kernel_cca(body, serum, c=2, regularization=0.1, permutations=199, tol=1
 print(agree)
 
 # %%
-# How far the disease has gone a year later, from all ten columns: partial least squares needs few components, since it
-# looks for those that vary with the target. Ridge regression keeps all of them, and penalises. Left the two views,
-# right the regressions.
+# Progress of the disease after a year, predicted from all ten columns. Partial least squares needs few components,
+# since it chooses those that vary with the target. Ridge regression keeps all of them, and penalises. Left the two
+# views, right the regressions.
 
 train, test = np.arange(442) % 3 > 0, np.arange(442) % 3 == 0
 counts = np.arange(1, 13)

@@ -25,8 +25,8 @@ typedef struct {
 typedef struct {
     const char *name;
     /* block (k, outer, padded) += sum_p u_pj (l_1 x ... x l_d)(p); points in the box's own coordinates, axis c at
-       position + c * stride; row order[p] of U (., k) belongs to point p; work holds FK_GROUP * outer entries; for 4, 8 and 16
-       padded entries */
+       position + c * stride. Row order[p] of U (., k) belongs to point p. work holds FK_GROUP * outer entries. For 4, 8
+       and 16 padded entries */
     void (*spread[3])(const fk_box *box, ptrdiff_t n, const double *position, ptrdiff_t stride, const int64_t *order,
                       const double *U, ptrdiff_t k, double *work, double *block);
     /* V[order[p], j] = sum over the nodes of block_j times (l_1 x ... x l_d)(p) */

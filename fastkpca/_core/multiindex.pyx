@@ -396,7 +396,7 @@ cdef class ProductSums:
         return min(tile, n), (n + tile - 1) // tile
 
     def trace(self, const double[::1] sums) -> float:
-        """Of the matrix of all products."""
+        """Trace of the matrix of all products."""
         cdef double[::1] scaled = self.without_weights(sums)
         cdef double total = 0.0
         cdef Py_ssize_t i

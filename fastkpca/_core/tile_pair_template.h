@@ -283,8 +283,8 @@ static size_t NAME(lay_out)(NAME(walk) *w, ptrdiff_t tile_n, char *base)
 }
 
 #ifndef FK_SINGLE
-/* Whether the rows will do as they are, without a copy about their mean: their inner products, and of the Gaussian that
-   nowhere the first two terms of an exponent cost it more than they may. */
+/* True if the rows are used in place, without a copy about their mean: for inner products, and for the Gaussian if the
+   first two terms of the exponent lose no more accuracy than they may on any pair of rows. */
 static int NAME(take_rows)(NAME(walk) *w)
 {
     const fk_pair *p = w->pair;
@@ -374,8 +374,8 @@ int FK_CAT(fk_walk, S)(const fk_ops *ops, const fk_kernel *kernel, FK_CAT(fk_gem
     w.tile_m = (ptrdiff_t)((strip ? FK_STRIP_BYTES : FK_TILE_BYTES) / sizeof(T));
     if (pair->kept != NULL)
         w.tile_m = FK_KEPT_COLUMNS;
-    /* rows a power of two apart would share a few lines of the first-level cache; columns of U, which are FK_TILE_BYTES
-       long in a tile and used eight at a time, are spread over all of it by half a page and two lines */
+    /* rows a power of two apart would share a few lines of the first-level cache. Columns of U are FK_TILE_BYTES long
+       in a tile and used eight at a time: an offset of half a page and two lines spreads them over the cache */
     w.ldk = w.tile_m + FK_PAD;
     w.ldy = padded(m);
     while (w.ldy * sizeof(T) % 4096 != 2048 + 128)

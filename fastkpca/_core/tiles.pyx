@@ -5,10 +5,10 @@ The loops are in C: ``tile_ops.c`` (vector loops, compiled once for each instruc
 when this module is imported; ``INSTRUCTION_SET`` says which) and ``tile_pair.c`` (the walk over tiles that stay in
 cache). Here arrays become pointers, and the GIL is released for the whole of a call.
 
-Gaussian distances are differences along the tile in few dimensions, and |x|^2 + |y|^2 - 2 x.y in many, about
-the joint mean of the two sets of rows; where the latter's first two terms would cost the exponent more than 1e-13
-(float32: 1e-5) the tile is recentred, and if that is not enough differences are taken. ``block(X, X)`` is symmetric
-bit for bit. Inner products of many coordinates are BLAS's.
+Gaussian distances are differences along the tile in few dimensions. In many they are |x|^2 + |y|^2 - 2 x.y, about the
+joint mean of the two sets of rows. If the first two terms would cost the exponent more than 1e-13 (float32: 1e-5), the
+tile is recentred, and if that is not enough differences are taken. ``block(X, X)`` is symmetric bit for bit. Inner
+products of many coordinates are BLAS's.
 """
 
 import numpy as np

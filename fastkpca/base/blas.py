@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
-import scipy.linalg  # noqa: F401  (its BLAS must be loaded before the controller below looks for libraries)
+import scipy.linalg  # noqa: F401  (its BLAS must be loaded before the controller below lists libraries)
 from threadpoolctl import ThreadpoolController
 
 from .workers import dismiss
@@ -20,7 +20,7 @@ class _BlasCap:
     """One cap for the process, as long as anybody holds it.
 
     Overlapping ``threadpool_limits`` contexts restore each other's limits in the wrong order and leave BLAS at one
-    thread for good; here the first to come sets the cap and the last to leave restores what was there before.
+    thread for good. Here the first context sets the cap and the last one restores the limits from before.
 
     Ctrl-C may come between any two steps below, and BLAS must not be left at one thread. So each step can be repeated,
     the limits before are noted before anything is changed, and each holder is an object: when it is deleted, however

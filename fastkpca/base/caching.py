@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class cached_property(Generic[T]):
-    """As ``functools.cached_property``, without a lock.
+    """Descriptor like ``functools.cached_property``, without a lock.
 
     ``functools.cached_property`` of Python 3.11 holds one lock for all instances of a class while it computes: threads
     wait for each other, and a child that is forked meanwhile waits for ever. Here two threads at most compute the same

@@ -30,9 +30,9 @@ def ratio_bounds(
     a martingale where E[a] = r E[b], and a supermartingale where the ratio is smaller: K_n(r) >= 1 / delta with
     probability delta at most (Markov). It decreases with r, so the largest r that it refutes is the lower bound. The
     upper bound is that of b - a, whose ratio is 1 - r. The average of the wealths over orders of the same terms has the
-    same expectation. Stakes are those for a fixed number of terms, sqrt(2 log(1 / delta) / (n v)) with v the
-    variance so far (Waudby-Smith and Ramdas, Estimating means of bounded random variables by betting, JRSS B 2024,
-    section 4).
+    same expectation. Stakes are those for a fixed number of terms, sqrt(2 log(1 / delta) / (n v)) with v the variance
+    so far. See Waudby-Smith and Ramdas, Estimating means of bounded random variables by betting, JRSS B 2024, section
+    4.
 
     Parameters
     ----------
@@ -42,7 +42,8 @@ def ratio_bounds(
         Bounds on b.
     delta : float
     mean, variance : float
-        Of a - mean * b, as far as they are known from other rows: they set the first stakes, not the confidence.
+        Mean and variance of a - mean * b, as far as they are known from other rows: they set the first stakes, not the
+        confidence.
     """
     return (
         _lower(low, above, delta, mean, variance),

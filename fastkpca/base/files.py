@@ -33,7 +33,7 @@ from .atomic import atomic
 
 MAGIC = b"FASTKPCA"
 VERSION = 1
-"""Of the format that is written, and the only one that is read."""
+"""Version of the format that is written, and the only one that is read."""
 
 _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST = hashlib.sha256().digest_size
@@ -61,8 +61,8 @@ def write(
     ----------
     path : str or path-like
     header : mapping
-        Of strings to None, bool, int, float, str, lists and mappings of these. Floats come back bit for bit (NaN and
-        infinities too), tuples as lists, numpy scalars as Python numbers.
+        Mapping of strings to None, bool, int, float, str, lists and mappings of these. Floats come back bit for bit
+        (NaN and infinities too), tuples as lists, numpy scalars as Python numbers.
     arrays : mapping of str to ndarray
         Booleans, integers, floats up to 64 bits and complex numbers up to 128; any memory order and byte order.
     overwrite : bool
@@ -124,7 +124,7 @@ def read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]
         file.seek(0)
         if file.readinto(data.data) != size:
             raise ModelFileError(f"{name}: the file became shorter while it was read")
-    # before the JSON is looked at: an altered file is then called altered, whatever the alteration made of it
+    # before the JSON is parsed: an altered file is then called altered even where the alteration broke its JSON
     if hashlib.sha256(data[:-_DIGEST].data).digest() != data[-_DIGEST:].tobytes():
         raise ModelFileError(f"{name} is altered: its checksum does not match its contents")
     start, end = _PREFIX.size + header_length, size - _DIGEST

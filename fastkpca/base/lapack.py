@@ -22,7 +22,7 @@ digits (of kernel matrices near the identity), and all pairs take 3 times as lon
 
 
 def takes_all(n: int, c: int) -> bool:
-    """True if ``largest_eigenpairs`` computes all n: bisection for each of so many takes as long."""
+    """True if ``largest_eigenpairs`` computes all n eigenpairs: bisection for c of them would take as long."""
     return (6 if n <= QUICK else 2) * c > n
 
 

@@ -38,14 +38,14 @@ class Entry:
     value : str
         "module:attribute", as in the entry point.
     distribution, version, summary : str
-        Of the distribution that brings it; in a listing the summary is the first line of the docstring of the thing
-        itself, where its source has one.
+        Those of the distribution that brings it; in a listing the summary is the first line of the docstring of the
+        thing itself, where its source has one.
     aliases : tuple of str
         Other names that mean the same.
     state : str
         "not loaded"; after a listing with ``load=True`` "loaded" or "failed".
     error : str
-        What failed.
+        Text of the error.
     parameters : dict or None
         Name -> default, once loaded.
     capabilities : tuple of str
@@ -86,7 +86,7 @@ class Group:
     Parameters
     ----------
     name : str
-        Of the entry-point group.
+        Name of the entry-point group.
     kind : str
         What it holds, for the texts: "kernel", "method".
     table : mapping of str to Entry
@@ -114,7 +114,7 @@ class Group:
     def __post_init__(self) -> None:
         self.reserved = {key: entry for entry in self.table.values() for key in (entry.name, *entry.aliases)}
 
-    # What is installed
+    # Installed distributions
 
     def read(
         self, points: Iterable[tuple[metadata.Distribution, str, str]]

@@ -52,7 +52,7 @@ class Summary:
     ----------
     n_samples, n_features : int
     dtype : numpy.dtype
-        Of the rows as given (tiles are float64 all the same).
+        Type of the rows as given (tiles are float64 all the same).
     shift : ndarray (n_features,), float64
         What the core subtracts from every row; zero where the kernel does not allow a shift.
     box : ndarray (2, n_features)
@@ -113,23 +113,23 @@ class Cost:
     row_flops : float
         Floating-point operations to form the features of one row, or for one row of a product with one column.
     setup_flops : float
-        Spent once, before the first row.
+        Flops spent once, before the first row.
     memory : float
         Bytes at the peak, without the rows themselves; of a feature map also without those that every map takes (tiles,
         and the D x D moments where it forms them).
     residual : float
         Predicted residual trace over trace (feature map) or error bound (summation); 0 for an exact one.
     column_flops : float, optional
-        For one row of each further column of a product, where that is less than ``row_flops`` (a kernel value or a
-        weight is evaluated once and multiplies every column); None: as ``row_flops``.
+        Flops of one row for each further column of a product, where they are fewer than ``row_flops`` (a kernel value
+        or a weight is evaluated once and multiplies every column); None: as ``row_flops``.
     moment_flops : float, optional
-        For one row's share of the second moment, of a map that does not form it as a D x D matrix; ``row_flops`` is
-        then what a row of a product with one column takes. None: D^2.
+        Flops of one row for the second moment, of a map that does not form it as a D x D matrix. ``row_flops`` are then
+        those of a row of a product with one column. None: D^2.
     product_flops, moment_size : float
-        Of a map with ``moment_flops``: for a product of its second moment with one column, and the order of that
+        For a map with ``moment_flops``: flops of a product of its second moment with one column, and the order of that
         moment, where it is less than D.
     quick_flops : float, optional
-        The same, of a map with ``quick_moments``: what these add for a row, as flops of compiled loops. None: D^2.
+        Flops that ``quick_moments`` add for a row, as flops of compiled loops, of a map that has them. None: D^2.
     column_memory : float
         Bytes of a product for each column that it multiplies at once, without the columns and their product: where
         memory is short it is given few at a time.
@@ -304,7 +304,8 @@ class Kernel:
 
     @property
     def without_maps(self) -> str:
-        """Why no feature map can take the place of its rows, as the end of "the kernel ..."; empty where one can."""
+        """Reason why no feature map can take the place of its rows, as the end of "the kernel ..."; empty where one
+        can."""
         if not self.positive_semidefinite:
             return "is not positive semidefinite"
         return "does not take rows of numbers" if self.by_number else ""
@@ -548,7 +549,7 @@ class FeatureMap:
         return n * self.defect
 
     def outside_error(self, X: np.ndarray) -> np.ndarray:
-        """For a new row x outside the region of the fit and a row y of the fit: bound on |k(x, y) - phi(x).phi(y)|
+        """Bound, for a new row x outside the region of the fit and a row y of the fit, on |k(x, y) - phi(x).phi(y)|
         beyond ``residual`` and ``defect``, (n,) for the rows x of the tile X; zero for rows inside the region.
 
         Leave it at zero only if ``defect`` holds for every x. ``features`` may return any finite values for a row
@@ -805,10 +806,10 @@ class NormPass(NamedTuple):
     row_sums : ndarray (N,)
         K 1.
     centred_square : float
-        sum_ij (K_ij - r_i - r_j + g)^2 for the row means r and the grand mean g that were given: an upper bound on
-        |H K H|_F^2 (H K H = H (K - r 1' - 1 r' + g 1 1') H, and H is a projection); equal to it for the exact means.
-        A sum of squares of rounded differences: its relative error is a small multiple of the unit roundoff, and each
-        difference carries the rounding of |K_ij| + |r_i| + |r_j| + |g|.
+        sum_ij (K_ij - r_i - r_j + g)^2 for the given row means r and grand mean g: an upper bound on |H K H|_F^2, as H
+        K H = H (K - r 1' - 1 r' + g 1 1') H and H is a projection. For the exact means the two are equal. A sum of
+        squares of rounded differences: its relative error is a small multiple of the unit roundoff, and each difference
+        carries the rounding of |K_ij| + |r_i| + |r_j| + |g|.
     square : float
         |K|_F^2, which the rounding of K V scales with.
     """

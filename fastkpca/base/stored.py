@@ -90,7 +90,7 @@ class Record:
         return self.header[key]
 
     def arrays_under(self, prefix: str) -> dict[str, np.ndarray]:
-        """The arrays whose names begin so, by the rest of their names; unchecked."""
+        """The arrays whose names begin with ``prefix``, by their names without it; unchecked."""
         self._taken_arrays.update(name for name in self.arrays if name.startswith(prefix))
         return {name[len(prefix) :]: array for name, array in self.arrays.items() if name.startswith(prefix)}
 

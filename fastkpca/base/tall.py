@@ -149,7 +149,7 @@ def orthonormal(
 
 
 def norms(X: np.ndarray) -> np.ndarray:
-    """Of the columns."""
+    """Euclidean norms of the columns."""
     return np.sqrt(np.einsum("ij,ij->j", X, X))
 
 

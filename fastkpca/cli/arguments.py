@@ -15,7 +15,7 @@ from .console import Refused
 
 DEFAULT_COMPONENTS = 5
 SEPARATORS = (",", ".", "'", " ", "_")
-"""Of thousands."""
+"""Thousands separators that ``--thousands`` accepts."""
 PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg")
 
 
@@ -34,8 +34,8 @@ class Parser(argparse.ArgumentParser):
         force: str = "overwrite existing files",
         quiet: str = "no progress, no notes, no summary",
     ) -> Parser:
-        """A command, its examples, and the arguments that stand without an option; what every command has, and what
-        these two do where it writes files, and says something beside its result."""
+        """A command with its examples, its positional arguments and the options of every command. ``force`` and
+        ``quiet`` are the help of ``--force`` and ``--quiet``; "" leaves the option out."""
         description = f"{summary[0].upper()}{summary[1:]}."
         command: Parser = self.subparsers.add_parser(name, help=summary, description=description, epilog=EXAMPLES[name])
         for place in places:

@@ -2,9 +2,16 @@
 
 Wording only; the library does the work.
 
-Exit codes: 0 done, 1 an error (one line on stderr), 2 wrong usage, 3 ``monitor`` found rows beyond a limit, 4 the same
-with --fail-on-alarm, 5 no row is, but something is wrong with columns or times (a line on stderr for each; ``fit`` with
---limits, too), 130 Ctrl-C, 141 the reader of a pipe went away.
+Exit codes:
+
+0. Done.
+1. An error: one line on stderr.
+2. Wrong usage.
+3. ``monitor`` found rows beyond a limit.
+4. The same with --fail-on-alarm.
+5. No row is beyond a limit, but columns or times are faulty: a line on stderr for each. Also ``fit`` with --limits.
+
+130 is Ctrl-C, and 141 a pipe whose reader went away.
 """
 
 from __future__ import annotations

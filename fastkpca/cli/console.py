@@ -22,7 +22,7 @@ class Refused(Exception):
 
 
 class _ClosedStream(io.StringIO):
-    """In the place of a standard stream that is closed."""
+    """Stand-in for a standard stream that is closed."""
 
     buffer: Any
 
@@ -55,7 +55,7 @@ def open_closed_streams() -> None:
 
 
 def discard_output() -> None:
-    """What standard output has not taken would raise again while Python shuts down."""
+    """Drop unwritten output, which would raise a second time while Python shuts down."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
@@ -83,7 +83,7 @@ class _Output:
 
 @contextlib.contextmanager
 def standard_output() -> Iterator[None]:
-    """What is written there has been written at the end, or an error says why not."""
+    """Standard output that is flushed at the end; an error says why, if that fails."""
     stream: Any = sys.stdout
     with contextlib.suppress(AttributeError):  # a StringIO in its place encodes nothing
         # names of rows, columns and files, in any encoding of the terminal; a file's name may be no text

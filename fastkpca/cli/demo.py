@@ -19,9 +19,9 @@ MODEL, SCORES, PLOT = "demo-model.kpca", "demo-scores.csv", "demo-scores.png"
 def two_spheres(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Points near two concentric spheres of radius 1 and 3, and which of the two each belongs to.
 
-    X = (1 + 2 B) (cos(phi) sin(theta), sin(phi) sin(theta), cos(theta)) + e with B a fair coin, phi uniform on
-    (0, 2 pi), theta uniform on (0, pi) and e normal with standard deviation 0.3: no plane separates the two, and every
-    direction has the same share of the variance, so that linear PCA shows nothing.
+    X = (1 + 2 B) (cos(phi) sin(theta), sin(phi) sin(theta), cos(theta)) + e. B is a fair coin, phi is uniform on
+    (0, 2 pi), theta on (0, pi), and e is normal with standard deviation 0.3. No plane separates the two, and so
+    no linear component does.
     """
     outer = rng.integers(0, 2, n)
     phi, theta = rng.uniform(0, 2 * np.pi, n), rng.uniform(0, np.pi, n)

@@ -168,8 +168,9 @@ def _fitted(
     generator: np.random.Generator,
     progress: Any,
 ) -> Any:
-    """The model of a table, with the names of its columns, and limits of the rows ``held`` if any; scores are kept,
-    beside ``scores_at``, where they are needed."""
+    """The model of a table, with the names of its columns, and limits from the rows ``held`` if any.
+
+    Scores are kept if ``scores_at`` is given; large ones wait in a file in its folder."""
     import fastkpca as fk
 
     from ..fit.baseline import fit_with_limits

@@ -76,7 +76,7 @@ _CELLS = ("sheet", "header", "decimal", "thousands", "na_values", "skip_rows", "
 
 
 def _reading(options: argparse.Namespace, told: dict[str, Any]) -> dict[str, Any]:
-    """How the file is read: as the options say, and the model where they do not."""
+    """Fields of ``Reading`` for the file: from the options, and from the model where no option is given."""
     given = {name: getattr(options, name) for name in (*_CELLS, "query") if getattr(options, name) is not None}
     told = {name: value for name, value in told.items() if name in _CELLS}
     if "decimal" in given:
@@ -110,7 +110,7 @@ def remember(model: Any, options: argparse.Namespace) -> None:
 
 
 def remembered(model: Any, name: str) -> dict[str, Any]:
-    """What a model remembers of the file that it was made of; ``name``: of its own file."""
+    """Options that a model remembers from the file it was fitted on; ``name`` is the model's own file."""
     parser = Parser(add_help=False)
     add_cells(parser, "")
     add_columns(parser)
@@ -125,8 +125,8 @@ def remembered(model: Any, name: str) -> dict[str, Any]:
 
 
 def cleaned(table: Any, options: argparse.Namespace, lags: int = 0) -> Any:
-    """The table without the rows that ``--drop-missing`` or ``--fill-missing`` leave out, each with so many rows before
-    it; says its notes."""
+    """The table without the rows that ``--drop-missing`` or ``--fill-missing`` drop, each with the ``lags`` rows before
+    it; prints its notes."""
     from .tables import read as tables
 
     if options.drop_missing or options.fill_missing:
@@ -253,7 +253,7 @@ def rereadable_input(options: argparse.Namespace) -> Iterator[None]:
 
 
 def _copy(stream: Any, copy: Any, name: str) -> None:
-    """All that there is, within half of the room that the folder of temporary files has left: some input never ends."""
+    """Copy the stream, up to half of the free space of the folder of temporary files: some input never ends."""
     with contextlib.suppress(OSError):  # what stands in for standard input may have no number
         number = stream.fileno()
         if not os.isatty(number) and stat.S_ISCHR(os.fstat(number).st_mode) and stream.peek(1):

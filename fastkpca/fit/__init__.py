@@ -7,7 +7,7 @@
 ``select``                              `kpca_select()`: parameters by cross-validation
 ``stream``, ``population``, ``missing`` updates, intervals of the population, rows with gaps
 ``baseline``                            a model with limits for monitoring
-``problem``, ``target``                 what is to be solved, checked; and what is asked of its components
+``problem``, ``target``                 the checked input; components, tolerance and failure probability asked for
 ``probe``                               probes of a few rows: spectrum, and number of pivots
 ``planning``                            candidates of all routes, and the choice: the cheapest of known cost
 ``routes``                              the run: candidates in the order of their cost, until one meets ``tol``

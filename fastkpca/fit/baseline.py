@@ -57,7 +57,7 @@ class Choice(NamedTuple):
     c : int or float or None
         As for ``kpca``: what was given, or the number of components of T^2.
     spe_components : int or None
-        Number of components that SPE leaves out; None: all of the model.
+        Number of components beyond which SPE is measured; None: all of the model.
     text : str
         What was chosen, and how much it finds.
     """
@@ -112,7 +112,7 @@ def kpca_baseline(
         turns, until both agree, at most 20 times; ``info["filled"]`` tells how many. Rows without missing values alone
         are held back for the limits: those that were made to fit lie nearer to the model.
     rng : int, Generator, SeedSequence or None
-        Of the rows that are held back, and of the simulated faults.
+        Random numbers for the rows that are held back, and for the simulated faults.
     n_threads : int, optional
     progress : bool or callable
     **kernel_parameters
@@ -137,12 +137,13 @@ def kpca_baseline(
     the other columns. Or the row moves as far along a random direction. The criterion is the fraction of these faults
     beyond a limit, averaged over 0.5, 1, 2 and 4 times the rate of false alarms that is asked for.
 
-    Of candidates within a standard error, or three points in a hundred, the linear kernel is taken first, with SPE of
-    as many components as the columns share factors: so many eigenvalues of their correlations, each column in units of
-    what the others do not tell of it (Guttman), are larger than those of the same columns, each shuffled by itself
-    (Horn). SPE is then the distance from what columns share, in which each column counts alike. T^2 of all components
-    is the Mahalanobis distance, in which a column counts the more, the better the others tell it. Faults of a noisy
-    column show in the first, those of a quiet one in the second.
+    The candidates within one standard error of the best, or within 0.03, count as equal. Among these the linear kernel
+    is preferred, with SPE beyond q components, the number of common factors. Divide each column by the standard
+    deviation of its residual in a regression on the other columns (Guttman): q eigenvalues of the covariance matrix are
+    larger than those of the same columns after each was permuted by itself (Horn). SPE is then the distance from what
+    columns share, in which each column counts alike. T^2 of all components is the Mahalanobis distance, in which a
+    column counts the more, the better the others tell it. Faults of a noisy column show in the first, those of a quiet
+    one in the second.
 
     The rows that are held back have no part in the choice, so that the rate of false alarms is kept.
 
@@ -373,10 +374,10 @@ def _from_top(values: np.ndarray, of: np.ndarray) -> np.ndarray:
 
 
 def _shared(rows: np.ndarray, rng: np.random.Generator) -> int:
-    """The number of factors that the columns share; 1 at least.
+    """Number of common factors of the columns by parallel analysis; 1 at least.
 
-    These are the eigenvalues, larger than any of columns that are shuffled each by itself, of the correlations of
-    columns that are measured in units of what the others do not tell of them.
+    Each column is divided by the standard deviation of its residual in a regression on the other columns. Counted are
+    the eigenvalues of the covariance matrix above the largest one of the same columns, each permuted by itself.
     """
     rows = rows[:, rows.std(axis=0) > 0]
 

@@ -45,7 +45,7 @@ MAP_FRACTION = 0.1
 """Predicted seconds of that map, over those of the pass."""
 MIN_MAP_SECONDS = 1e-3
 MAP_RESIDUAL = 1e-12
-"""Trace that the map leaves out, over the trace: fewer features where these are enough."""
+"""Residual trace of the map over the trace of K at which the map stops adding features."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,9 +55,9 @@ class VectorCertificate:
     Attributes
     ----------
     eigenvalue_bounds : ndarray (k, 2), float64
-        An interval around each of the k largest eigenvalues of the centred Gram matrix (with ``center=False`` of the
-        Gram matrix), k the rank of the vectors; descending, on the scale of ``KPCAModel.eigenvalues``. They count
-        multiplicity: no eigenvalue above an upper end has been missed, whatever the vectors are.
+        An interval around each of the k largest eigenvalues of the centred Gram matrix, k the rank of the vectors;
+        descending, on the scale of ``KPCAModel.eigenvalues``. With ``center=False`` they are those of the Gram matrix.
+        They count multiplicity: no eigenvalue above an upper bound has been missed, for any vectors.
     clusters : ndarray (k,), int
         Eigenvalues with one label cannot be told apart within their intervals.
     ritz_values : ndarray (k,)
@@ -237,9 +237,9 @@ def certify(
     tol : float, optional
         Largest width of an interval, relative to the largest eigenvalue. Where one pass does not reach it, a fit
         (``kpca`` with this ``tol``) follows, whose intervals bound what is orthogonal to the vectors. Default: one
-        pass, whatever comes of it.
+        pass, of any width.
     memory_limit : int or str, optional
-        Bytes, or "500MB", beside the rows and the vectors; 2 GiB by default.
+        Bytes, or "500MB", in addition to the rows and the vectors; 2 GiB by default.
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
     progress : bool or callable
@@ -426,7 +426,7 @@ def _text(found: VectorCertificate, tol: float, rounding: float) -> str:
 
 
 def _map_columns(problem: Problem, rows: Rows, coordinates: Coordinates, columns: int) -> MapColumns | None:
-    """Features of all rows, as many as are worth a fraction of a pass; None of a kernel without maps."""
+    """Features of all rows, from a map that takes at most `MAP_FRACTION` of a pass; None for a kernel without maps."""
     kernel, budget, n = problem.kernel, problem.budget, len(rows)
     if kernel.without_maps or not kernel.positive_semidefinite:
         return None
@@ -464,7 +464,8 @@ def _map_columns(problem: Problem, rows: Rows, coordinates: Coordinates, columns
 
 
 def _map_seconds(n: int, m: int, columns: int, value: float) -> float:
-    """Predicted seconds of m pivots, of their features of n rows, and of these beyond so many columns."""
+    """Predicted seconds to choose m pivots, to compute their features of n rows, and to project these off the
+    columns."""
     a_row = m * value + m * m * (1.0 / RATE.solves + 2.0 / RATE.squares) + 16.0 * m * columns / RATE.multiplications
     return n * a_row + RATE.choosing * min(n, 4096) * m * (value + m / RATE.solves) + RATE.proposal * m
 

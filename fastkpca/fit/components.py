@@ -18,7 +18,7 @@ from .solution import Solution, number_kept, signs_of
 from .target import Target
 
 SOLVER_SHARE = 0.25
-"""Share of tol for the eigensolver of a moment held as an operator; the rest is for the residual of the map."""
+"""Fraction of tol for the eigensolver of a moment held as an operator; the residual of the map has the remainder."""
 
 ROUNDED = 1e-11
 """Width of an interval over the largest eigenvalue that rounding alone explains: exact products would not be better."""
@@ -93,10 +93,10 @@ def components(
 ) -> Solution:
     """Components and their certificate from the moments of all rows; nothing is read but by ``scores``.
 
-    ``left_out`` bounds the largest eigenvalue of what the map leaves out, where that is known better than its trace;
-    ``cross_error`` the norm of its products with features that were added later (``fit.stream``).
-    Signs come from the scores of the sample of ``data``, or from the ``reference`` axes (D, k). ``scores`` makes those
-    of all rows, where they are wanted now. ``narrowed``: eigenvalues and intervals of second order, if any.
+    ``left_out`` bounds the largest eigenvalue of the map's residual, where a bound below its trace is known;
+    ``cross_error`` the norm of its products with features that were added later (``fit.stream``). Signs come from the
+    scores of the sample of ``data``, or from the ``reference`` axes (D, k). ``scores`` makes those of all rows, where
+    they are wanted now. ``narrowed``: eigenvalues and intervals of second order, if any.
     """
     feature_map, kept = moments.map, moments
     moments = about(kept, center=target.center)
@@ -120,7 +120,7 @@ def components(
         eigenvalues, axes = narrowed.found.values[:n_kept].copy(), narrowed.axes[:, :n_kept]
         certificate = narrowed.found.certificate.first(n_kept)
     axes, score = _with_signs(axes, moments, data, scores, reference, n_threads)
-    # beside intervals that are certain, as after a pass, no bound is told that may fail
+    # where the intervals are certain, as after a pass, the model reports no bound that may fail
     may_fail = sums.left_out.failure_probability > certificate.failure_probability
     info = {
         "method": "features",
@@ -198,7 +198,7 @@ def largest_of(eigenvalues: np.ndarray) -> float:
 def _help(
     certificate: Certificate, eigenvalues: np.ndarray, feature_map: FeatureMap, target: Target, n_samples: int
 ) -> str:
-    """What narrows the intervals."""
+    """Advice on how to get narrower intervals."""
     if target.max_features is not None:
         return "more features, or a larger tol, would do"
     if target.given_map:

@@ -53,7 +53,7 @@ def expected_runs(
     n = probe.n_samples
     most = min(n - 1, max(MOST_COLUMNS, k + 16 * block))
     shares, *behind = probe.leading(most)
-    first, after = float(shares[0]), float(shares[min(max(block, k), most - 1)])
+    first = float(shares[0])
     last = max(float(shares[min(k, most) - 1]), tol * first)  # of smaller ones a bound as wide as that will do
     # mu beyond the first columns, 1, 2, ...: sums from the smallest do not cancel
     by_trace, squares = (np.append(np.cumsum(x[:0:-1])[::-1], 0.0) + y for x, y in zip((shares, shares**2), behind))
@@ -63,8 +63,10 @@ def expected_runs(
     converging = _converging(probe, last, block, passes, tol)
     if shares[min(int(converging * block), most) - 1] > (1.0 - NARROWEST) * last:
         converging = float(passes)  # without a gap nothing proves that the vectors are those of the largest
-    exploring = lanczos_steps(n, block, failure, 1.0 - after / (last + tol * first))
-    exploring = max(exploring, EXPLORING_PASSES)
+    # beyond the first columns, and as many further blocks as it takes to find eigenvalues near lambda_k
+    after = shares[min(max(block, k), most - 1) :: block]
+    steps = [2.0 * i + lanczos_steps(n, block, failure, 1.0 - x / (BELOW * last)) for i, x in enumerate(after)]
+    exploring = max(min(steps), EXPLORING_PASSES)
     runs = [(converging, False)]
     if len(low):
         runs.append((max(converging, SPACE * max(low[0] + 1, k) / block), True))

@@ -203,7 +203,7 @@ def _score_bytes(problem: Problem) -> float:
 
 
 def _steps(problem: Problem, offer: Offer, probe: SpectrumProbe) -> list[Step]:
-    """What a run with the map does: the map, a pass over the rows, eigenpairs, scores."""
+    """Steps of a run with the map: the map, a pass over the rows, eigenpairs, scores."""
     n, d, cost = problem.data.n_samples, problem.data.n_features, offer.cost
     k, D = components_expected(problem, probe), cost.n_features
     form, reading = cost.row_flops / RATE.features, 4 * d / RATE.rows

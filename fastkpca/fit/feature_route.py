@@ -59,9 +59,9 @@ BUDGET_SHARE = 0.3
 class _Pass:
     """Result of a pass over the rows.
 
-    ``left_out`` bounds what the map leaves out of the largest eigenvalue, of which that is about ``share`` of the
-    trace, and ``moved`` about the largest v'Rv. ``residual`` (N,) are the traces of each row, where they are kept.
-    ``vectors`` and ``narrowed`` are known where rows were drawn for intervals of second order.
+    ``left_out`` bounds the norm of the residual R, which is about ``share`` of its trace. ``moved`` is about the
+    largest v'Rv. ``residual`` (N,) are the bounds on the diagonal of R, where they are stored. ``vectors`` and
+    ``narrowed`` are known where rows were drawn for intervals of second order.
     """
 
     moments: Moments
@@ -76,7 +76,7 @@ class _Pass:
 
     @property
     def width(self) -> float:
-        """Of the widest interval."""
+        """Width of the widest interval."""
         return self.left_out.mu if self.narrowed is None else self.narrowed.found.certificate.width
 
     def misses(self, target: Target) -> bool:
@@ -145,7 +145,7 @@ class _Run:
     def built(self) -> FeatureMap:
         """The map of the plan.
 
-        One of pivots may need far more of them than predicted: it ends at as many as the budget allows.
+        A map of pivots may need far more of them than predicted: it stops at the number that the budget allows.
         """
         offer, expected, sample = (
             self.candidate.offer,
@@ -330,7 +330,7 @@ class _Run:
         return replace(found, vectors=known, narrowed=better if better.width < found.width else before)
 
     def state(self, found: _Pass) -> State:
-        """What is known of the map, for the choice of the next step."""
+        """State of the map, for the choice of the next step."""
         problem, target = self.problem, self.problem.target
         values, c = np.maximum(found.leading[0], 0.0), _wanted(found, problem)
         if len(values) == found.moments.map.n_features:  # the map has no more
@@ -354,8 +354,8 @@ class _Run:
     def more_pivots(self, found: _Pass) -> FeatureMap:
         """The map with pivots added; the same map where it can't have more.
 
-        In the last round so many that the trace alone will do: each of some far rows may keep the largest eigenvalue of
-        the residual as large as it is, until all of them are pivots.
+        The last round adds enough pivots for the trace of the residual to meet tol. For if some rows are far from all
+        others, the largest eigenvalue of the residual may not fall until all of them are pivots.
         """
         problem, target, moments = self.problem, self.problem.target, found.moments
         feature_map = moments.map

@@ -24,14 +24,14 @@ from ..rows.view import Rows
 
 THREADS = 2
 THREAD_BYTES = 7e6
-"""Of one thread: its tiles, and BLAS's buffer as far as it is used."""
+"""Bytes of one thread: its tiles, and the used part of BLAS's buffer."""
 
 
 def threads_within(n_threads: int, room: float, data: Summary, D: int) -> int:
-    """As many of these threads as ``room`` bytes beside the route's own allow; D features are added up, or none.
+    """Number of threads, at most ``n_threads``, that ``room`` bytes in addition to the route's own allow.
 
-    Each takes its tiles, the bands of a task of exact products, and two second moments: one that it makes, and one that
-    waits to be added.
+    Each takes its tiles, the bands of a task of exact products, and two second moments of order D: one that it makes,
+    and one that waits to be added. D = 0: none are formed.
     """
     each = THREAD_BYTES + 28.0 * TILE * data.n_features + 16.0 * (1.2 * D) ** 2
     return max(1, min(n_threads, THREADS + max(0, int(room / each))))
@@ -43,12 +43,12 @@ def tiles_and_buffers(n: float, width: float) -> float:
 
 
 def _filled(n: float, width: float) -> float:
-    """The share of a tile that so many rows fill."""
+    """Fraction of a tile that n rows of ``width`` numbers fill."""
     return min(1.0, n * width / (1 << 18))
 
 
 def looking_bytes(rows: Rows) -> float:
-    """At the peak of the look at the rows, before anything is planned."""
+    """Peak bytes of the summary of the rows, before anything is planned."""
     return _looking_bytes(rows.page_bytes, rows.n_samples, rows.n_features, rows.step, rows.dtype.itemsize)
 
 
@@ -86,23 +86,23 @@ def too_much(memory: float, limit: float) -> str:
 
 
 def _moment_bytes(n: int, D: int, d: int, k: float, distributed: bool = False) -> float:
-    """Accumulators of D x D, then the eigensolver's beside the moments themselves.
+    """Bytes of the accumulators of D x D, then of the eigensolver and the moments.
 
-    A map of some more features may need less, as they are added up in fewer tasks: all count as much as fewer do.
+    Maps of a few more features may need less, as there are fewer tasks. The estimate is made monotonic in D.
     """
     adding = max(_adding(min(D, most), n, d, distributed) for most in (SMALL_MOMENT, D))
     solving = 2.3 + (1.0 if takes_all(D, int(k) + 1) else 0.0)
     return 8.0 * max(adding, D * D * solving) + 8.0 * D * 3.0 * min(k + 1, D)
 
 
-@lru_cache  # of the fewest and of the many features, the largest map is looked for among
+@lru_cache  # called with few values of D while the largest map that fits is searched for
 def _adding(D: int, n: int, d: int, distributed: bool) -> int:
     """Numbers in all accumulators of D x D."""
     return D * D * _accumulators(-(-n // task_rows_for(D, n, d, distributed=distributed)))
 
 
 def _choice_bytes(D: float, rows: float, d: int) -> float:
-    """Pivots drawn among so many rows: their features, which grow by doubling, a few blocks, and a copy of the rows."""
+    """Bytes to draw pivots among ``rows`` rows: their features, which grow by doubling, a few blocks, and a copy."""
     return 8.0 * rows * (2.0 * D + 3.0 * 128.0 + d)
 
 
@@ -127,7 +127,7 @@ def map_bytes(
     if pivots:
         m = min(n, max(4 * D, SAMPLE_ROWS))
         taken = 8.0 * (m * d if m > len(data.sample) else 0)
-        # the factor stays beside the moments; a second round holds those of the first, and both factors
+        # factor and moments are held together; a second round holds the moments of the first, and both factors
         route = max(_choice_bytes(D, m, d) + taken, 8.0 * D * (2.0 * D + d), route + 8.0 * D * (D + 2.0 * d))
         drawn = min(n, SAMPLE_ROWS)
         route = max(route, _choice_bytes(1.5 * D, drawn, d) + 8.0 * drawn * d + 8.0 * 1.5 * D * D)

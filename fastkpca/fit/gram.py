@@ -86,8 +86,8 @@ def gram(
     ------
     ValueError, TypeError
         For wrong input; for a tolerance below what float64 can guarantee, or with a kernel that does not bound its
-        values. For a product that the kernel does not offer; for ``Y`` beside a precomputed matrix. Products raise
-        where their result is not finite.
+        values. For a product that the kernel does not offer; for ``Y`` together with a precomputed matrix. Products
+        raise where their result is not finite.
 
     Examples
     --------
@@ -171,10 +171,11 @@ def features(
     kernel : str, Kernel, object with ``block``, or callable
         Positive semidefinite.
     tol : float, optional
-        Residual trace over trace of K. By default 1e-6; where ``max_features`` or ``landmarks`` says what may be spent,
-        whatever comes of it.
+        Largest residual trace over trace of K. By default 1e-6; unlimited where ``max_features`` or ``landmarks`` is
+        given.
     max_features : int, optional
-        8192 by default; without ``tol`` so many, or fewer where these leave no more than 1e-6 of the trace.
+        Largest number of features; 8192 by default. Without ``tol`` fewer are taken only where their residual trace is
+        at most 1e-6 of the trace of K.
     landmarks : array_like, optional
         Numbers of rows, (m,), or rows, (m, d): the map of Nystroem's method with these. The same row twice counts once.
     features : str
@@ -185,7 +186,7 @@ def features(
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
     progress : bool or callable
-        Of each pass over the rows, those in here and those that the operator is asked for later.
+        Progress of each pass over the rows, those in here and those that the operator is asked for later.
     **kernel_parameters
 
     Returns
@@ -241,7 +242,7 @@ def features(
     for offer in _offers(chosen, data, rows, share * tol, limit, features, threads, asked):
         operator = FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)
         if center and not operator.residual_trace:
-            return operator  # exact, whatever the trace is
+            return operator # exact, even where the centred trace is 0
         target = tol * trace(operator)
         for _ in range(3):
             if operator.residual_trace <= target:
@@ -281,7 +282,7 @@ def _centred_share(kernel: Kernel, sample: np.ndarray) -> float:
 
 
 def _trace_after_centring(operator: FeatureOperator) -> float:
-    """That of the features; tr K where they do not vary beyond its rounding."""
+    """Trace of the centred features; tr K where they do not vary beyond its rounding."""
     centred, trace = operator.centered_trace(), operator.trace()
     return centred if centred > CONSTANT_SHARE * trace else trace
 
@@ -328,7 +329,7 @@ def _offers(
     """
     if name == "auto":
         yield from small_offers(kernel, data, rows, tol, max_features)
-    # (the first look at pivots sees too few of them to say how many are too many)
+    # (the first probe chooses too few pivots to tell whether a tolerance needs more than max_features)
     probe = probed(kernel, data, FIRST_WITH_PIVOTS + 1, tol, spectrum=False)
     offers = of_at_most(offers_of_maps(kernel, data, rows, probe, tol, max_features, name), max_features)
     n = data.n_samples
@@ -353,7 +354,7 @@ def _offers(
 def best_within(
     kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str, n_threads: int
 ) -> Offer:
-    """A map of at most so many features: one that reaches ``tol``, or else the one that comes closest."""
+    """A map of at most ``max_features`` features: one that reaches ``tol``, or else the one that comes closest."""
     if name in ("auto", "pivots"):
         return min(
             offers_within(kernel, data, rows, tol, max_features, name, n_threads), key=lambda x: x.cost.n_features

@@ -40,12 +40,12 @@ class Refinement(NamedTuple):
     Attributes
     ----------
     features : int
-        Of the map.
+        Number of features of the map.
     draws, rows : int
-        Sampled rows to bound |R|, and rows of R V; as many as there are: a pass over the kernel values.
+        Number of sampled rows to bound |R|, and of rows of R V; n rows are a pass over the kernel values.
     seconds : float
     width : float
-        Of the widest interval.
+        Predicted width of the widest interval.
     """
 
     features: int
@@ -55,7 +55,7 @@ class Refinement(NamedTuple):
     width: float = np.inf
 
     def name(self, n_samples: int) -> str:
-        """What the step does."""
+        """Text of the step for the plan."""
         rows = "a pass over the kernel values" if self.rows >= n_samples else f"{self.rows} rows of the residual"
         steps = [f"bound from {self.draws} sampled rows"] if self.draws else []
         return ", ".join([*steps, *([rows] if self.rows else [])])

@@ -86,10 +86,11 @@ def kpca(
         by name, as in ``kpca(X, "gaussian", 5, sigma=0.5)``; without ``sigma`` a Gaussian takes its width from the
         rows.
     c : int, float or None
-        Number of components; a fraction 0 < c < 1 keeps as many as explain that part of the variance; None keeps all.
+        Number of components; a fraction 0 < c < 1 keeps the fewest that explain that part of the variance; None keeps
+        all.
     tol : float, optional
-        Largest width of an eigenvalue's interval, relative to the largest eigenvalue. By default 1e-6; where
-        ``max_features`` or ``landmarks`` says what may be spent, whatever comes of it.
+        Largest width of an eigenvalue's interval, relative to the largest eigenvalue. By default 1e-6; unlimited where
+        ``max_features`` or ``landmarks`` is given.
     standardize : bool, optional
         True: each column minus its mean, over its standard deviation (with N - 1, weighted where rows have weights;
         constant columns are only shifted, to zero), for all kernels. The model keeps both, and does the same to new
@@ -112,21 +113,22 @@ def kpca(
         Only intervals that hold for certain. Else they may rest on random numbers, where that is cheaper or nothing
         else reaches ``tol``: the model's ``bound_kind`` is then "probabilistic".
     failure_probability : float, optional
-        With which any of the bounds of the fit that rest on random numbers may fail, all together: 1e-6 by default, at
-        most 0.5. The larger, the narrower such intervals are, or the sooner they are found. What of it was needed is
-        the model's ``failure_probability``.
+        Probability with which any of the fit's bounds from random numbers may fail, all together: 1e-6 by default, at
+        most 0.5. A larger one makes such intervals narrower, or the fit faster. The part that was used is the model's
+        ``failure_probability``.
     max_features : int, optional
-        A budget: a feature map of at most so many features, in one pass over the rows (as many as ``tol`` needs, where
-        that is given too). The interval says how good that is. Between the number of components and that of the rows;
-        implies ``method="features"``.
+        Largest number of features of a map, in one pass over the rows; with ``tol`` fewer, if these reach it. The
+        intervals show the accuracy. Between the number of components and that of the rows; implies
+        ``method="features"``.
     landmarks : array_like, optional
         Numbers of rows, (m,), or rows, (m, d): the feature map is then that of Nystroem's method with these; the same
-        row twice counts once. With ``tol`` as many rows of what they leave out are looked at as that takes, up to all.
+        row twice counts once. With ``tol``, rows of the map's residual are sampled until it is reached, up to all.
         Implies ``features="pivots"``.
     max_passes : int
         Largest number of passes over the exact kernel values; five over values that are kept in memory count as one.
     memory_limit : int or str, optional
-        Bytes, or "500MB", beside the rows themselves; 2 GiB by default. The plan takes no route that needs more.
+        Bytes, or "500MB", in addition to the rows themselves; 2 GiB by default. The plan takes no route that needs
+        more.
     n_threads : int, optional
         Default: all processors, but no more than BLAS has threads (``OMP_NUM_THREADS``, threadpoolctl), and one in a
         worker of a pool of processes. Results do not depend on it. LAPACK, in the dense route, runs with BLAS's own
@@ -146,7 +148,7 @@ def kpca(
         squares, eigenvalues / N. Default: True, or as the model that is given as ``like``.
     like : KPCAModel, optional
         Take this model's kernel, shift and feature map (and, where c is None, number of components): for shards of one
-        set of rows. A kernel or a parameter that is given beside it and differs is an error. Implies
+        set of rows. A kernel or a parameter that is given as well, and differs, is an error. Implies
         ``method="features"``.
     keep_moments : bool
         Keep the moments of the features, D x D numbers for D features, in the model: ``kpca_merge`` and

@@ -191,7 +191,7 @@ def _obstacle(problem: Problem, k: int) -> str:
 def _algebra_seconds(problem: Problem, product: ProductCandidate, block: int, expected: Expected) -> float:
     """Seconds of Rayleigh-Ritz in the search and after it, and of the bound on the complement.
 
-    That bound is an exploration, or a factorisation of the complement, where trace and norm do not suffice.
+    Where trace and norm do not bound the complement well enough, an exploration or a factorisation does.
     """
     n, steps, columns = problem.data.n_samples, max(expected.search, 1.0), expected.columns
     # the columns grow from one block to all
@@ -223,8 +223,8 @@ def _memory(problem: Problem, k: int, product: float) -> float:
 def _in_memory(problem: Problem, product: ProductCandidate, k: int) -> ProductCandidate | None:
     """Exact products with a stored K; None where that saves no time, or does not fit.
 
-    Of kernels without compiled tiles, whose values come from ``block``, in Python, a small K always is. Of compiled
-    tiles half of K is, where the rows are few, or where their many columns make a value expensive.
+    A small K is stored for kernels without compiled tiles, whose values come from ``block``, in Python. With compiled
+    tiles half of K is stored if the rows are few, or if they have many columns, which make a value expensive.
     """
     kernel, n = problem.kernel, problem.data.n_samples
     d, compiled = problem.data.n_features, is_compiled(kernel)
@@ -232,8 +232,7 @@ def _in_memory(problem: Problem, product: ProductCandidate, k: int) -> ProductCa
     once = 2.0 * n * n * columns / RATE.multiplications
     saves = n <= SMALL_ROWS or takes_blas(d) if compiled else 8.0 * n * n <= SMALL_MATRIX_BYTES
     size = kept_bytes(kernel, n, d, 8 + 4) + 8.0 * n * d  # with those of a search; and all rows, shifted
-    if not compiled:
-        once += 8.0 * n * n / RATE.reads
+    once += (kept_bytes(kernel, n, d, 8) if compiled else 8.0 * n * n) / RATE.reads
     cost = replace(product.cost, memory=product.cost.memory + size)
     stored = replace(product, cost=cost, setup=product.setup + product.once + size / RATE.reads, once=once)
     # with a basis that holds a bound on the complement: stored values without one save time, and lose the interval
@@ -364,8 +363,8 @@ def _solution(
     above = reached.certificate.eigenvalue_bounds[:, 1] - reached.values
     floor = 8 * EPS * size  # Rayleigh-Ritz rounds a zero by a few units of the largest eigenvalue
     if not problem.kernel.positive_semidefinite:
-        # beside large negative eigenvalues, zeros are computed as rounding errors of their size
-        # (without the entry errors that the kernel states, which may be far larger)
+        # with large negative eigenvalues, zero ones are computed as rounding errors relative to these (without the
+        # entry errors that the kernel states, which may be far larger)
         floor = max(floor, min(reached.certificate.rounding, 64 * EPS * np.sqrt(len(reached.vectors)) * size))
     n_kept, fewer = number_kept(reached.values, floor, total, problem.target, problem.kernel, len(present.every), above)
     eigenvalues = reached.values[:n_kept].copy()

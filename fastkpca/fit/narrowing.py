@@ -1,7 +1,7 @@
-"""Narrower intervals for a feature map, and better components, from some rows of what it leaves out.
+"""Narrower intervals for a feature map, and better components, from some rows of its residual.
 
-A pass with the map tells its leading vectors V and the diagonal r of R = K - Phi Phi'. Rows of R V, drawn at random,
-estimate V'RV, by which the eigenvalues move (``solve.second_order``, where the bounds are proved).
+A pass with the map computes its leading vectors V and bounds r on the diagonal of the residual R = K - Phi Phi'.
+Randomly drawn rows of R V estimate V'RV, by which the eigenvalues move (``solve.second_order`` has the proofs).
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from ..solve.task import SolverBudget, SolverTarget
 from .problem import Problem
 
 MORE_VECTORS = 20
-"""Of a map, beyond those that are wanted: what lies beyond them bounds the others (``benchmarks/speed/loose.py``)."""
+"""Vectors of the map in addition to those wanted: theta of the next one is part of the bound on the complement of all
+(``benchmarks/speed/loose.py``)."""
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """The leading vectors of a map over all rows, and what it leaves out of each.
+    """Leading vectors of a map over all rows, and the residual of each row.
 
     Attributes
     ----------
@@ -55,7 +56,8 @@ class Vectors:
     residual: np.ndarray
 
     def leading(self, c: int, sums: FeatureSums, unit: float = UNIT) -> Leading:
-        """``sums`` has the bound on what the map leaves out, ``unit`` is the rounding of the vectors."""
+        """Leading pairs for ``solve.second_order``; ``sums`` has the bound on the residual, ``unit`` is the vectors'
+        rounding."""
         return second_order.leading_of_map(self.values, c, self.gram, sums, unit, self.moments.map.n_features)
 
 
@@ -70,11 +72,11 @@ class Narrowed:
     axes : ndarray (D, c)
         (phi(x) - mean)'axes are the scores.
     scores : ndarray (n, c)
-        Of all rows, times the roots of their weights.
+        Scores of all rows, times the roots of their weights.
     rows : int
-        Drawn.
+        Number of rows drawn, or n.
     block : RitzBlock or None
-        Of a pass over all rows: what another bound on the rest gives other intervals by.
+        Inner products of a pass over all rows, from which another bound on the residual gives other intervals.
     """
 
     found: Eigenpairs
@@ -85,12 +87,13 @@ class Narrowed:
 
     @property
     def width(self) -> float:
-        """Of the widest interval."""
+        """Width of the widest interval."""
         return self.found.certificate.width
 
 
 def takes_pass(problem: Problem, memory: float = np.inf) -> bool:
-    """True if rows of what a map leaves out may be looked at, or all of them: vectors are held, rows read at random."""
+    """True if rows of a map's residual may be computed, some or all: the vectors fit into memory, rows are read at
+    random."""
     rows, target, c = problem.rows, problem.target, problem.target.n_components
     if not target.is_loose or c is None or rows.distributed or rows.sequential:
         return False
@@ -98,7 +101,7 @@ def takes_pass(problem: Problem, memory: float = np.inf) -> bool:
 
 
 def vectors_bytes(n: int, k: int) -> float:
-    """Of `Vectors`, and of what they are made from."""
+    """Bytes of `Vectors` with k columns, and of the arrays that they are made from."""
     return 8.0 * n * (2.0 * k + 4.0)
 
 
@@ -155,11 +158,10 @@ def narrowed(known: Vectors, c: int, count: int, failure: float, sums: FeatureSu
 
 
 def passed(known: Vectors, c: int, sums: FeatureSums, problem: Problem, pass_seconds: float = 0.0) -> Narrowed:
-    """The c first eigenvalues, from a pass over all kernel values: the eigensolver's, which starts with the map's
-    vectors, and knows what lies beyond them.
+    """The c first eigenvalues, from a pass over all kernel values: by the eigensolver, which starts with the map's
+    vectors and has a bound on their complement.
 
-    Where only certain bounds will do, a factorisation may follow that takes no more than a few times the
-    ``pass_seconds``.
+    If only guaranteed bounds are wanted, a factorisation may follow that takes at most a few times ``pass_seconds``.
     """
     rows, present = problem.rows.present()
     target, budget, V = problem.target, problem.budget, known.vectors
@@ -186,7 +188,7 @@ def passed(known: Vectors, c: int, sums: FeatureSums, problem: Problem, pass_sec
 
 
 def bounded_again(before: Narrowed, known: Vectors, sums: FeatureSums) -> Narrowed:
-    """What a pass has found, by another bound on what the map leaves out."""
+    """Intervals of an earlier pass with another bound on the residual of the map."""
     assert before.block is not None
     c = len(before.found.values)
     certificate = second_order.certificate_of_pass(known.leading(c, sums, 8.0 * UNIT), before.block, c)
@@ -199,7 +201,7 @@ def _within(theta: np.ndarray, certificate: Certificate) -> np.ndarray:
 
 
 def _roots(rows: Rows) -> np.ndarray | None:
-    """Of the weights."""
+    """Square roots of the weights; None without weights."""
     return None if rows.weights is None else np.sqrt(np.asarray(rows.weights, dtype=np.float64))
 
 

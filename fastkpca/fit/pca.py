@@ -11,8 +11,8 @@ from .kpca import kpca
 def pca(X: Any, c: int | float | None = None, **options: Any) -> KPCAModel:
     """Principal component analysis: ``kpca`` with the linear kernel, primal or dual, whichever is cheaper.
 
-    The primal way is one pass over the rows for their d x d scatter matrix (``method="features"``), the dual one the
-    N x N matrix of inner products (``method="dense"``), or products with it where neither matrix is small
+    The primal method is one pass over the rows for their d x d scatter matrix (``method="features"``). The dual one
+    forms the N x N matrix of inner products (``method="dense"``), or multiplies by it where neither matrix is small
     (``method="krylov"``). Without ``method=`` the plan compares what each would cost.
 
     Parameters
@@ -20,8 +20,8 @@ def pca(X: Any, c: int | float | None = None, **options: Any) -> KPCAModel:
     X : array_like (N, d)
         Rows are observations. Columns are centred, never scaled.
     c : int, float or None
-        Number of components; a fraction 0 < c < 1 keeps as many as explain that part of the variance; None keeps all
-        that carry variance, at most min(N - 1, d).
+        Number of components; a fraction 0 < c < 1 keeps the fewest that explain that part of the variance. None keeps
+        all that carry variance, at most min(N - 1, d).
     **options
         ``tol``, ``method``, ``memory_limit``, ``n_threads``, ``rng``, ``return_scores``, ``out``, ``progress``, ... as
         in ``kpca``.

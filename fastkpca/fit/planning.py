@@ -120,11 +120,11 @@ def _undecided(problem: Problem, candidates: list[Candidate], probe: SpectrumPro
 
 
 def _marked(candidates: list[Candidate], probe: SpectrumProbe) -> list[Candidate]:
-    """With a mark for those whose cost is a lower bound.
+    """Candidates, with a mark for those whose cost is a lower bound.
 
-    That is block Krylov's, before the first probe, and that of pivots, before a probe has chosen some. It counts as
-    known all the same where some rows leave little more of the others than a map may, and ``COST_FACTOR`` times it were
-    still the lowest.
+    The cost of block Krylov is a lower bound before the first probe, and that of pivots before a probe has chosen some.
+    It counts as known even so if the rows of the probe leave a residual little above that of a map, and ``COST_FACTOR``
+    times the cost would still be the lowest.
     """
     unknown = {"krylov": probe.level == 0, "pivots": probe.level <= FIRST_WITH_PIVOTS}
     bounds = [unknown.get(x.method, False) or unknown.get(x.name, False) for x in candidates]
@@ -228,8 +228,8 @@ def warn_if_slow(problem: Problem, plan: Plan) -> None:
 
 
 def advice_if_slow(problem: Problem, plan: Plan) -> str:
-    """What to say where the plan takes long, and one for a few components in place of all, for a looser tol, or for a
-    given number of features takes a small share of that; else ""."""
+    """Advice for a plan that takes long; "" if there is none. It names a few components in place of all, a looser tol,
+    or a number of features, if a plan with these takes a small fraction of the time."""
     target, rows, seconds = problem.target, problem.rows, plan.chosen.seconds
     if not SLOW_SECONDS <= seconds < np.inf or rows.sequential or rows.distributed:
         return ""

@@ -118,7 +118,7 @@ def kpca_population(
         Bound on |phi(x) - phi(y)|^2 = k(x, x) + k(y, y) - 2 k(x, y) over all rows that the process can give, known
         beforehand. Default: that of the kernel, where it has one (Gaussian 2).
     rng : int, Generator, SeedSequence or None
-        Of the pairings.
+        Random numbers for the pairings.
     n_threads : int, optional
     progress : bool or callable
 
@@ -141,10 +141,10 @@ def kpca_population(
 
     as the mean of |P (phi(x) - phi(y))|^2 / 2 over all pairs of N rows, P fixed, is a U-statistic (Hoeffding,
     Probability inequalities for sums of bounded random variables, JASA 1963, section 5). It is at most S_k for every P
-    of rank k. The bounds on means are the values that no bet refuses: a gambler whose wealth is a martingale if the
-    mean is m reaches 1 / delta with a probability of delta at most (Waudby-Smith and Ramdas, Estimating means of
-    bounded random variables by betting, JRSS B 2024). The wealths of 16 pairings of the rows are averaged, which is a
-    wealth.
+    of rank k. The bounds on means are test martingales inverted: if the mean is m, a nonnegative martingale that starts
+    at 1 reaches 1 / delta with a probability of delta at most (Waudby-Smith and Ramdas, Estimating means of bounded
+    random variables by betting, JRSS B 2024). The interval has the m whose martingale stays below 1 / delta. It is the
+    average over 16 pairings of the rows, which is a martingale, too.
 
     Examples
     --------

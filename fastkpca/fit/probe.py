@@ -32,6 +32,8 @@ SIZES = (Size(64), Size(192, 64, 256), Size(192, 128, 512), Size(384, 256, 1024)
 FIRST_WITH_PIVOTS = next(i for i, size in enumerate(SIZES) if size.pivots)
 COST_FACTOR = 4.0
 """Factor by which a further probe, or the run, may change the predicted cost of a feature map (``random_set.py``)."""
+EQUAL_FRACTION = 0.125
+"""Leading eigenvalues of about the same size, over the rows of a probe, from which on these rows alone spread them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +56,8 @@ class SpectrumProbe:
         Mean of k(x, x) of the rows whose eigenvalues are computed.
     values : ndarray or None
         Kernel values of these rows, of a semidefinite kernel, where no pivots were chosen.
+    equal : float
+        Estimated number of leading eigenvalues of about the same ``size``, over tr K (``_equal``).
     """
 
     shares: np.ndarray
@@ -63,6 +67,8 @@ class SpectrumProbe:
     n_samples: int = 1
     mean: float = 1.0
     values: np.ndarray | None = None
+    equal: float = 1.0
+    size: float = 0.0
 
     def share(self, i: int) -> float:
         """lambda_i / tr K, i = 1, 2, ...; 0 from the first one that the probe did not resolve."""
@@ -77,6 +83,8 @@ class SpectrumProbe:
     def first(self) -> float:
         """lambda_1 / tr K of all rows. Where m eigenvalues are about as large, a sample overrates the first."""
         values = self.spectrum[0]
+        if self._equal:
+            return float(values[0])
         m = np.count_nonzero(values > 0.5 * values[0])
         return float(values[0]) / (1.0 + np.sqrt(m / len(self.shares)) if m > 1 else 1.0) ** 2
 
@@ -113,13 +121,25 @@ class SpectrumProbe:
     def spectrum(self) -> tuple[np.ndarray, float]:
         """The resolved eigenvalues of all n rows over the trace, and the size of each unresolved one.
 
-        What of the trace is spread over ever more directions, as the rows grow in number (all of it, for a narrow
-        kernel), adds 1/s of itself to each share of s rows, and only 1/n to one of n.
+        A part of the trace spreads over more and more directions as n grows (all of it, for a narrow kernel). It adds
+        1/s of itself to each of the s shares of a sample, but only 1/n to each of all n.
         """
         s, n = len(self.shares), self.n_samples
         half = (s + 1) // 2
         spread = s * float(self.shares[half : s - 1].mean()) if s > 8 else 0.0
-        return np.maximum(self.shares[:half] - spread * (1 / s - 1 / n), spread / n), spread / n
+        found = np.maximum(self.shares[:half] - spread * (1 / s - 1 / n), spread / n)
+        if not (m := self._equal):
+            return found, spread / n
+        # behind the equal ones the others as the rows show them; where these are too few for that, all the same
+        beyond = spread / n if m < half else (1.0 - m * self.size) / n
+        found = np.append(self.size * _spread(m, n), np.append(found[m:], beyond))
+        return np.minimum.accumulate(found), beyond
+
+    @property
+    def _equal(self) -> int:
+        """Number of leading eigenvalues that are about equal, where a sample of so few rows spreads them; else 0."""
+        m = round(min(self.equal, self.n_samples / 2.0))
+        return m if m > EQUAL_FRACTION * len(self.shares) and m * self.size < 1.0 else 0
 
     def resolved(self) -> tuple[np.ndarray, float]:
         """``spectrum``, with one value, their mean, for those that so few rows do not tell apart.
@@ -127,7 +147,8 @@ class SpectrumProbe:
         A sample of s rows spreads m equal ones from (1 - sqrt(m / s))^2 to (1 + sqrt(m / s))^2 of themselves, about
         (Marchenko and Pastur): no gap lies between them.
         """
-        values, s, i = self.spectrum[0].copy(), len(self.shares), 0
+        values, s, i = self.spectrum[0].copy(), len(self.shares), self._equal
+        values[:i] = self.size
         while i < len(values):
             root = np.sqrt(np.arange(1, len(values) - i + 1) / s)
             apart = np.flatnonzero(values[i] * (1.0 - root) ** 2 > values[i:] * (1.0 + root) ** 2)
@@ -138,7 +159,7 @@ class SpectrumProbe:
 
 
 NO_PROBE = SpectrumProbe(np.zeros(1), None)
-"""What is known before the first probe."""
+"""Probe of no rows, before the first one."""
 
 
 def probe_cost(kernel: Kernel, data: Summary, level: int, *, held_out: bool = False) -> tuple[float, float]:
@@ -199,19 +220,21 @@ def probed(
             n_threads=n_threads,
         )
 
-    def of_rows() -> tuple[np.ndarray, np.ndarray | None]:
+    def of_rows() -> tuple[np.ndarray, tuple[float, float], np.ndarray | None]:
         if not spectrum:
-            return np.zeros(0), None
+            return np.zeros(0), (1.0, 0.0), None
         K = np.ascontiguousarray(kernel.block(few, few), dtype=np.float64)
-        return _shares(K), K if semidefinite and not size.pivots else None
+        return *_shares(K), K if semidefinite and not size.pivots else None
 
-    pivots, (shares, values) = parallel.side_by_side(of_pivots, of_rows, n_threads=n_threads)
+    pivots, (shares, equal, values) = parallel.side_by_side(of_pivots, of_rows, n_threads=n_threads)
     positive = np.maximum(shares, 0.0)
     if semidefinite and not size.pivots:
         pivots = _probe_of_spectrum(positive, len(few), float(data.n_samples))
     negative = 0.0 if semidefinite else float(np.linalg.norm(np.minimum(shares, 0.0)))
     mean = float(kernel.diagonal(few).mean())
-    return SpectrumProbe(positive, pivots, level + 1, negative, data.n_samples, mean, values)
+    return SpectrumProbe(
+        positive, pivots, level + 1, negative, data.n_samples, mean, values, *(equal if semidefinite else ())
+    )
 
 
 def components_expected(problem: Problem, probe: SpectrumProbe = NO_PROBE) -> int:
@@ -241,13 +264,35 @@ def _probe_of_spectrum(shares: np.ndarray, n_rows: int, n_samples: float) -> Ran
     return RankProbe(left[: min(few, n_rows // 2 + 1)], n_rows, exhausted=few <= n_rows // 2, n_samples=n_samples)
 
 
-def _shares(K: np.ndarray) -> np.ndarray:
-    """The eigenvalues of the centred matrix over the trace of K."""
+def _shares(K: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
+    """The eigenvalues of the centred matrix over the trace of K; and `_equal`."""
     trace, means = float(K.trace()), K.sum(axis=1) / len(K)
     K = K - means
     K -= (means - means.sum() / len(K))[:, None]
-    values = np.linalg.eigvalsh((K + K.T) / 2)[::-1] if np.isfinite(K).all() else np.zeros(1)
-    return values / trace if trace > 0 else np.zeros(1)
+    if not (trace > 0.0 and np.isfinite(K).all()):
+        return np.zeros(1), (1.0, 0.0)
+    return np.linalg.eigvalsh((K + K.T) / 2)[::-1] / trace, _equal(K, trace)
+
+
+def _equal(K: np.ndarray, trace: float) -> tuple[float, float]:
+    """(number, size over the trace) of equal eigenvalues with the same sums of squares and of cubes as those of all
+    rows.
+
+    Means of K_ij^2 and of K_ij K_jl K_li over distinct rows are unbiased, however few these are: the eigenvalues
+    of s rows spread m equal ones from (1 - sqrt(m / s))^2 to (1 + sqrt(m / s))^2 of themselves (Marchenko and Pastur).
+    """
+    s, K = len(K), K / (trace / len(K))
+    K.flat[:: s + 1] = 0.0
+    square, cube = float(np.vdot(K, K)) / max(s * (s - 1), 1), float(np.vdot(K @ K, K)) / max(s * (s - 1) * (s - 2), 1)
+    return (square**3 / cube**2, cube / square) if square > 0.0 and cube > 0.0 else (1.0, 0.0)
+
+
+def _spread(m: int, n: int) -> np.ndarray:
+    """m equal eigenvalues as n rows spread them, descending, over their mean: quantiles of a semicircle, about."""
+    angles = np.linspace(0.0, np.pi, 256)
+    x = np.cos(np.interp((np.arange(m) + 0.5) / m, (angles - 0.5 * np.sin(2.0 * angles)) / np.pi, angles))
+    values = (1.0 + np.sqrt(m / n) * x) ** 2
+    return np.asarray(values / values.mean())
 
 
 def _residual_of_rows(K: np.ndarray) -> float:

@@ -292,7 +292,7 @@ def _of_like(ask: Options, name: str, default: bool, of_like: bool) -> bool:
 
 
 def _scale(ask: Options, kernel: Kernel) -> bool | np.ndarray:
-    """What the columns are divided by: the scale of ``like``, True for their standard deviations, or False."""
+    """Scale of the columns: that of ``like``, True for their standard deviations, or False."""
     scale = None if ask.like is None else ask.like.scale
     if not _of_like(ask, "standardize", False, scale is not None):
         return False

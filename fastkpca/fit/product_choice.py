@@ -39,7 +39,7 @@ class ProductCandidate(Offer):
     once: float
 
     def memory(self, columns: int) -> float:
-        """Bytes beside the rows and the result, with so many columns at once; see ``InStrips``."""
+        """Bytes in addition to the rows and the result, for products with ``columns`` columns; see ``InStrips``."""
         return self.cost.memory + columns * self.cost.column_memory
 
     def seconds(self, times: float = 1.0) -> float:
@@ -161,7 +161,7 @@ def _exact_way(kernel: Kernel, data_x: Summary, data_y: Summary, columns: int, *
 
 
 def _way(offer: Offer, data_x: Summary, data_y: Summary, columns: int) -> ProductCandidate:
-    """A kernel's offer, with its predicted time for so many columns."""
+    """A kernel's offer, with its predicted seconds for ``columns`` columns."""
     cost, n = offer.cost, data_x.n_samples
     further = cost.row_flops if cost.column_flops is None else cost.column_flops
     once = n * (cost.row_flops + (columns - 1) * further) / RATE.features

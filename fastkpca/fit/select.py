@@ -1,4 +1,4 @@
-"""Which kernel, which parameters, how many components: measured on rows that the components were not made of.
+"""Choice of kernel, parameters and number of components, by measures on rows that the components were not made of.
 
 Each kernel gets one set of features for all the rows. Every fold, every half and every number of components is then
 solved from second moments of these features, D x D numbers, without further kernel values.
@@ -36,11 +36,11 @@ from .gram import features, gram
 from .kpca import kpca
 
 WIDTHS = 2.0 ** np.arange(-3.0, 3.0, 0.5)
-"""Of the grid around a parameter that is chosen from the data, as multiples of what the heuristic finds."""
+"""Grid of a parameter that has a heuristic, as multiples of the heuristic's value."""
 FEATURES = 200
 """Features for each kernel; more where c needs them. The residual of the map is counted in the error."""
 HALVINGS = 4
-"""How often the rows are halved for the stability."""
+"""Random halvings of the rows over which "stability" is averaged."""
 RESOLVED = 1e-6
 """Components with less variance, relative to the first, are left out: ``kpca`` does not resolve them by default."""
 PREIMAGE_ROWS = 50
@@ -90,13 +90,13 @@ def kpca_select(
         True divides each column by its standard deviation over all rows, as ``kpca`` does: give it to ``kpca`` too.
         None is False, with a warning where the columns have wildly different ranges.
     max_features : int, optional
-        Features for each kernel: by default 200, or three times the largest c. What they leave out counts as error.
+        Features for each kernel: by default 200, or three times the largest c. The residual of the map counts as error.
     max_rows : int
-        Of more rows so many are drawn, and the measures are of these alone: more would take longer and seldom change
-        the choice.
+        Largest number of rows used. If N is larger, this number of rows is drawn at random; more would take longer and
+        seldom change the choice.
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
-        Of the folds and halves, and of the rows that are drawn.
+        Random numbers for the folds and halves, and for the rows that are drawn.
     progress : bool or callable
 
     Returns
@@ -118,8 +118,8 @@ def kpca_select(
       It is in units of X, so it compares kernels, for denoising and compression (Alam and Fukumizu 2014). Only for c
       smaller than d: else a large sigma, which is linear PCA, gives every row back. It knows nothing of classes.
     - "reconstruction": SPE of rows left out over their variance in feature space. It compares numbers of components of
-      one kernel only: each kernel has a feature space of its own, and the larger sigma, the flatter that space is, so
-      that a few components hold nearly all of it whatever the data are.
+      one kernel only: each kernel has a feature space of its own. For any data, a few components hold nearly all of the
+      variance there once sigma is large.
     - "stability": |V1' V2|^2 / c for the components V1, V2 of two random halves of the rows; 1 is the same subspace. It
       says which components are noise. As a choice it would take a small c and a large sigma, so it too decides only
       within one kernel.
@@ -258,7 +258,7 @@ class _Ridge:
 def _scaled(rows: Rows, standardize: bool | None, kernels: list[Kernel], names: tuple[str, ...] | None) -> Rows:
     """The rows, or copies with mean 0 and standard deviation 1 in each column, as ``kpca(standardize=True)`` sees them.
 
-    Where nothing was said about it, a warning names columns of very different ranges.
+    With ``standardize=None`` a warning names columns of very different ranges.
     """
     if standardize is not None and not check_flag(standardize, "standardize"):
         return rows
@@ -347,7 +347,7 @@ def _criterion(criterion: str | None, candidates: list[Kernel], c: int, d: int, 
 
 
 class _Split(NamedTuple):
-    """Which fold each row is in, (N,); and for each halving which half, (halvings, N)."""
+    """Fold of each row, (N,), and its half in each halving, (halvings, N)."""
 
     fold: np.ndarray
     half: np.ndarray
@@ -379,7 +379,7 @@ class _Components(NamedTuple):
 
 @dataclass(frozen=True)
 class _Task:
-    """What is the same for every kernel."""
+    """Inputs that all kernels share."""
 
     rows: Rows
     numbers: list[int]
@@ -526,9 +526,9 @@ def _selection(
 
 
 def _choice(losses: np.ndarray, c: np.ndarray, left: np.ndarray) -> tuple[int, int]:
-    """Of losses by row and fold (the best row, the best row of the smallest c within one standard error of it).
+    """(Best candidate, best one of the smallest c within one standard error of it), from losses by candidate and fold.
 
-    Of equal rows it is the middle one in the order of ``left``, what the components leave: from narrow to wide kernels.
+    Ties are broken by the order of ``left``, their SPE: the middle one from wide to narrow kernels.
     """
     mean = losses.mean(axis=1)
     if np.isnan(mean).all():

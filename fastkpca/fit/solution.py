@@ -131,9 +131,9 @@ def number_kept(
     above: float | np.ndarray = 0.0,
     most: int | None = None,
 ) -> Kept:
-    """How many components to keep; eigenvalues at most ``floor`` are zero to rounding, or negative.
+    """Number of components to keep; eigenvalues at most ``floor`` are zero to rounding, or negative.
 
-    ``above``: how far above these the true eigenvalues may lie (or above zero, for further ones), for the warning.
+    ``above``: bound on the excess of the true eigenvalues over these (over zero, for further ones), for the warning.
     ``most``: axes that are known, where these are fewer.
     """
     positive, c = int((eigenvalues[:most] > floor).sum()), target.c
@@ -205,13 +205,13 @@ def signs_of(scores: np.ndarray) -> np.ndarray:
     scores = np.asarray(scores, dtype=np.float64)
     if not scores.size:
         return np.ones(scores.shape[1])
-    sizes = np.abs(scores.T, order="C")  # numpy looks along rows sooner
+    sizes = np.abs(scores.T, order="C")  # numpy's maxima along contiguous rows are faster
     first = (sizes >= (1.0 - 1e-6) * sizes.max(axis=1)[:, None]).argmax(axis=1)
     return np.where(scores[first, np.arange(scores.shape[1])] < 0.0, -1.0, 1.0)
 
 
 def negative_end(lowest: float | None, kernel: Kernel) -> dict[str, float]:
-    """How far below zero the spectrum was seen to reach: for kernels that are not positive semidefinite."""
+    """Entry of ``info``: the most negative eigenvalue computed, for kernels that are not positive semidefinite."""
     if lowest is None or kernel.positive_semidefinite:
         return {}
     return {"most_negative_eigenvalue": min(float(lowest), 0.0)}
@@ -241,7 +241,7 @@ class PositiveWeightRows:
         return cls(every, *every.present())
 
     def places(self, sample: np.ndarray) -> np.ndarray:
-        """Of rows of positive weight with these numbers, among all such."""
+        """Numbers of these rows among the rows of positive weight, which they all have."""
         return sample if self.index is None else np.searchsorted(self.index, sample)
 
     def projector(self, coeff: np.ndarray, means: np.ndarray, *, center: bool) -> SampleProjector:

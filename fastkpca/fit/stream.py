@@ -44,7 +44,7 @@ stay within twice what they were."""
 GROW_ROUNDS = 4
 """Rounds in which rows are drawn in proportion to their residual, and pivots added from them."""
 MAX_GROWN_FEATURES = 2048
-"""With ``grow=True``: second moments of 32 MiB, whose eigenvalues take about a second."""
+"""Largest number of features with ``grow=True``: a second moment of 32 MiB, whose eigenvalues take about a second."""
 SAMPLED_FRACTION = 0.2
 """Bound from a sample over the residual trace, about. The decision to add pivots must not depend on the rows drawn."""
 DRIFT_AT, DRIFT_ROWS = 0.5, 30
@@ -210,10 +210,10 @@ def kpca_subtract(
     Parameters
     ----------
     model : KPCAModel
-        Of all rows, with moments (``keep_moments=True``); it is not changed.
+        Model of all rows, with moments (``keep_moments=True``); it is not changed.
     part : KPCAModel
-        Of some of these rows, with their weights: made with ``like=`` the same first model. Only a part that has more
-        variance than the model is noticed not to be one.
+        Model of some of these rows, with their weights: made with ``like=`` the same first model. Only a part that has
+        more variance than the model is noticed not to be one.
     c : int, optional
     tol : float
     failure_probability : float, optional
@@ -372,8 +372,9 @@ def _added(model: KPCAModel, before: Bound, feature_map: Any, forget: float, fai
     """(the blocks of features that are not known of all rows, after a batch with this map; the failure probability of
     a bound that this takes from the reservoir).
 
-    With rows drawn in proportion to their residual r, and u = (the features that a row lacks) / r^(1/2), the largest
-    eigenvalue of the missing features' moment is bounded as that of a residual is (``solve.sampled``): |u| <= 1.
+    Rows are drawn in proportion to their residual r. Let u be the features that a row lacks over r^(1/2), so that
+    |u| <= 1. Then ``solve.sampled`` bounds the largest eigenvalue of the missing features' moment as it does that of a
+    residual.
     """
     old, first = tuple((x, bound * forget) for x, bound in model._added), feature_projector(model).map.n_features
     if feature_map.n_features == first:
@@ -390,8 +391,8 @@ def _added(model: KPCAModel, before: Bound, feature_map: Any, forget: float, fai
     error = np.divide(error, np.sqrt(kept.residual), out=np.zeros(s), where=kept.residual > 0.0)
     slack = rounding_factor(s) * EPS * float(np.trace(moment)) + float(np.sum(error * (2.0 + error)))
     share = (largest_eigenvalue(moment) + slack) / s
-    # the rows of the first model were drawn for its last map, after as many as ROUNDS others, and one bit of its bound
-    # decides on growth: any of these may have failed
+    # the rows of the first model were drawn for its last map, after at most ROUNDS others, and one bit of its bound #
+    # decides on growth: a union bound over all of these
     each = 0.5 * failure / (ROUNDS + 1)
     bound = kept.draws.total * forget * (1.0 + 1e-9) * float(upper_share(share, s, each))
     return (*old, (first, min(bound, before.mu))), failure

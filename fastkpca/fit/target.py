@@ -1,4 +1,4 @@
-"""What is asked of the components."""
+"""Accuracy asked of the components: number, tolerance, failure probability, and kinds of bounds allowed."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from ..base.caching import cached_property
 
 LOOSE = 1e-4
-"""Tolerance from which on a sample of rows can tell that what a map leaves out is small enough."""
+"""Tolerance from which on a sample of rows can bound the residual of a map tightly enough."""
 
 FAILURE_SHARES = {"samples": 0.5, "rows": 0.05, "moments": 0.2, "products": 0.25}
 """Fractions of the failure probability of a run that may take a feature map and products.
 
-For samples of what feature maps leave out, for rows of that drawn to tell how far eigenvalues move, for the eigensolver
-of a second moment, and for products before or after a map. Products without a map have all of it.
+"samples": bounds on the residual of a map from sampled rows. "rows": rows of the residual drawn for intervals of second
+order. "moments": the eigensolver of a second moment. "products": products with K before or after a map; products
+without a map have the whole probability.
 """
 assert abs(sum(FAILURE_SHARES.values()) - 1.0) < 1e-12
 
 
 @dataclass(frozen=True)
 class Target:
-    """What is asked for.
+    """Components and accuracy that are asked for.
 
     Attributes
     ----------
@@ -33,7 +34,7 @@ class Target:
     given_map : bool
         The feature map is that of another model, and is not improved on.
     max_features : int or None
-        Of the feature map.
+        Largest number of features of the map.
     tol_is_required : bool
         The intervals have to be as narrow as ``tol`` says. If not, any interval width is accepted.
     failure_probability : float
@@ -66,12 +67,12 @@ class Target:
 
     @property
     def is_loose(self) -> bool:
-        """True if what a feature map leaves out may be worth a closer look than its trace."""
+        """True if a tighter bound on a map's residual than its trace may save time."""
         return self.tol >= LOOSE or not self.tol_is_required
 
     @property
     def may_use_sampled_bound(self) -> bool:
-        """True if a bound from a sample of rows may take the place of the trace of what a feature map leaves out."""
+        """True if a bound from a sample of rows may take the place of the trace of a map's residual."""
         return self.is_loose and self.failure_probability > 0.0
 
     def failure_of(self, part: str) -> float:

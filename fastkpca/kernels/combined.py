@@ -227,9 +227,9 @@ class Scaled(Combination):
 
 
 def with_tiles(part: Kernel, data_x: Summary, data_y: Summary, tol: float | None) -> Iterator[Offer]:
-    """The products of the only part of a kernel, and its compiled tiles; tiles of the kernel itself are of ``block``.
+    """Products of the only part of a kernel, and its compiled tiles; the kernel itself has only tiles of ``block``.
 
-    Those do give the norm, though, which an indefinite kernel needs.
+    An indefinite part has no compiled tiles here: it needs the norm, which only tiles of ``block`` give.
     """
     yield from part.summations(data_x, data_y, tol)
     if part.positive_semidefinite and part.compiled_tile() is not None:

@@ -1,5 +1,5 @@
-"""What users declare of a kernel, held against its values on some rows: at run time by ``guard``, and for authors by
-``fastkpca.testing``. Each answers with the fault, or None."""
+"""Checks of a kernel's declared properties against its values on some rows: at run time by ``guard``, and for authors
+by ``fastkpca.testing``. Each returns the fault, or None."""
 
 from __future__ import annotations
 

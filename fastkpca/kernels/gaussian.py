@@ -123,10 +123,10 @@ class Gaussian(CompiledKernel):
         - Displaced points: subtracting the shift rounds every coordinate, so a row moves by at most u R, and a distance
           by 2 u R; |d/dt exp(-t^2 / 2)| <= 0.61. Where tiles are centred once more (products, float32), about a centre
           at most R away, another 2 u 2 R. For clusters far apart this is the larger part.
-        - Distances by products: |x|^2, |y|^2 and 2 x.y over 2 sigma^2 are sums of d terms, each off by at most
-          (min(d, 5 sqrt(d)) + 8) u times its terms' sizes (Higham and Mary 2019, as ``rounding_factor``),
-          together twice that of S = (|x|^2 + |y|^2) / (2 sigma^2) <= (2 R / sigma)^2. The tiles see to it that u S is
-          at most ``tiles.EXPONENT_ERROR``, or take differences.
+        - Distances by products: |x|^2, |y|^2 and 2 x.y over 2 sigma^2 are sums of d terms. Each errs by at most
+          (min(d, 5 sqrt(d)) + 8) u times the sum of its terms' absolute values (Higham and Mary 2019, as
+          ``rounding_factor``). Together these sums are at most 2 S, S = (|x|^2 + |y|^2) / (2 sigma^2), and S is at most
+          (2 R / sigma)^2. The tiles take differences where u S would exceed ``tiles.EXPONENT_ERROR``.
         """
         d, single = data.n_features, np.dtype(dtype) == np.float32
         unit = unit_roundoff(dtype)

@@ -9,7 +9,8 @@
   translation, the bound on them, the compiled tile. Once for each public call, when the parameters are resolved.
 - holds against the values on some rows what bounds rest on: each diagonal, each feature map, each product.
 
-What rows show is wrong; what they do not show may still be wrong, and is for ``fastkpca.testing`` to find.
+A fault that these rows show is an error. A kernel that passes may still be wrong on others: ``fastkpca.testing`` checks
+more.
 """
 
 from __future__ import annotations
@@ -176,7 +177,7 @@ class Guard(Proxy, Kernel):
     def refusal(self, fault: str) -> Exception:
         return KernelContractError(f"{self._origin.text(self._inner, 'block', ())} {fault}")
 
-    # What it computes
+    # Values and derivatives
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         K = self._array("block", (len(X), len(Y)), X, Y)
@@ -260,7 +261,7 @@ class Guard(Proxy, Kernel):
         if beyond is not None:
             self._refuse("value_bound", (), beyond)
 
-    # What it offers
+    # Feature maps and products
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
         # tol = 0 asks for maps that leave nothing out: the author of a truncated map may divide by tol

@@ -10,7 +10,7 @@ import numpy as np
 from ..base.protocol import LEAST, Cost, FeatureMap, Offer, Summary, Summation
 from ..errors import KernelParameterError
 from ..maps.monomial import PolynomialMap, polynomial_size
-from ..maps.monomial_moments import MOST_DEGREE, product_flops
+from ..maps.monomial_moments import MAX_DEGREE, product_flops
 from ..maps.stored import map_of_kernel
 from ..products.expansion import ExpansionSummation, expansion_rounding
 from ..rows.view import Rows
@@ -50,7 +50,7 @@ class Polynomial(CompiledKernel):
 
     def check(self) -> None:
         values = {
-            "degree": whole_number(self, "degree", self.degree, least=1, most=MOST_DEGREE),
+            "degree": whole_number(self, "degree", self.degree, least=1, most=MAX_DEGREE),
             "scale": positive_number(self, "scale", self.scale),
             "offset": finite_number(self, "offset", self.offset),
         }

@@ -159,7 +159,7 @@ def _submatrix(K: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
 
 
 def _evenly(n: int, most: int) -> np.ndarray:
-    """At most ``most`` of n row numbers, spread evenly."""
+    """Row numbers, at most ``most`` of n, spread evenly."""
     return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
 
 

@@ -1,7 +1,7 @@
 """Kernels by name: a literal table of the built-in ones, the entry-point group for others, and a session's own.
 
-How names are read, found and loaded is ``fastkpca.base.plugins``; here is what is particular to kernels: the table,
-what a class has to fulfil, objects and functions in the place of a name, and where a kernel came from.
+``fastkpca.base.plugins`` reads, finds and loads names. This module adds the table of kernels, the requirements on a
+class, objects and functions in the place of a name, and the origin of a kernel.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def make(entry: KernelEntry, parameters: dict[str, Any]) -> Kernel:
 
 
 def _kind(thing: Any) -> str:
-    """What sort of kernel an object is: "kernel", "class", "object" (with block) or "callable"; TypeError if none."""
+    """Kind of a kernel object: "kernel", "class", "object" (with block) or "callable"; TypeError if none."""
     cls = thing if isinstance(thing, type) else type(thing)
     if issubclass(cls, Kernel) and cls.block is Kernel.block:
         raise TypeError(f"{cls.__name__} defines no block(X, Y), and so is no kernel; a kernel has to define it")
@@ -172,10 +172,10 @@ def _declare(adapter: type[CallableKernel | ObjectKernel], thing: Any, parameter
     return adapter(**{adapter.slot: thing}, **parameters)
 
 
-# What the user calls --------------------------------------------------------------------------------------------
+# Public functions -----------------------------------------------------------------------------------------------
 
 SESSION: dict[str, KernelEntry] = {}
-"""What is registered in this session, by name."""
+"""Kernels registered in this session, by name."""
 
 
 def get_kernel(kernel: str | Kernel | type | Callable[..., Any] | Any, **parameters: Any) -> Kernel:
@@ -187,7 +187,7 @@ def get_kernel(kernel: str | Kernel | type | Callable[..., Any] | Any, **paramet
         A name ("gaussian", an alias, or "distribution:name"); a ``Kernel`` class or object; any object with
         ``block(X, Y)``; or a function f(X, Y) on tiles X (n, d) and Y (m, d) that returns the (n, m) kernel values.
     **parameters
-        Of the kernel. For a function or an object without a Kernel class these are declarations:
+        Parameters of the kernel. For a function or an object without a Kernel class these are declarations:
         ``positive_semidefinite=True``, ``translation="kernel"``, ``thread_safe=False``.
 
     Returns
@@ -358,7 +358,7 @@ def _capabilities(kernel: Kernel) -> tuple[str, ...]:
 
 
 def installed_entries(cls: type) -> list[KernelEntry]:
-    """What other distributions call a class: by its own module, or by one that passes it on."""
+    """Entries of other distributions for a class: under its own module, or under one that re-exports it."""
 
     def names(entry: KernelEntry) -> bool:
         module, _, attribute = entry.value.partition(":")
@@ -367,14 +367,14 @@ def installed_entries(cls: type) -> list[KernelEntry]:
     return [entry for entry in KERNELS.plugins()[0] if names(entry)]
 
 
-# Where a kernel came from -----------------------------------------------------------------------------------------
+# Origin of a kernel -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Whose kernel it is: ``who`` for the text of an error; ``installed``: by an entry point, of a distribution.
+    """Owner of a kernel: ``who`` for the text of an error; ``installed``: by an entry point of a distribution.
 
-    Names it in whatever goes wrong in a call into it.
+    Errors raised in a call into the kernel name the owner.
     """
 
     who: str
@@ -404,7 +404,7 @@ class Origin:
 
 
 def origin(kernel: protocol.Kernel) -> Origin | None:
-    """Where a kernel came from, by its class; None for fastkpca's own."""
+    """Origin of a kernel, by its class; None for fastkpca's own."""
     cls = type(kernel)
     if isinstance(kernel, (CallableKernel, ObjectKernel)):
         thing = kernel.wrapped

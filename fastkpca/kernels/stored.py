@@ -20,9 +20,9 @@ from .registry import BUILTINS, GROUP, KERNELS, SESSION, installed_entries, make
 
 
 def kernel_state(kernel: protocol.Kernel) -> dict[str, Any]:
-    """What a model file says about its kernel; ``kernel_from_state`` makes it again.
+    """Description of a kernel in a model file; ``kernel_from_state`` makes the kernel again.
 
-    Kernels of other distributions go by their qualified name, which stays unambiguous whatever else is installed.
+    Kernels of other distributions have their qualified name, which no other installation can make ambiguous.
     Sums, scalings and products are described by their parts.
 
     Returns

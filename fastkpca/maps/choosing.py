@@ -37,9 +37,9 @@ __all__ = [
     "selected",
 ]
 
-BLOCK = 128
+PROPOSED_PIVOTS = 128
 """Most pivots proposed at once: enough for BLAS 3, few enough that rejection (b^3 / 3 flops, one thread) is cheap."""
-CANDIDATES = 4
+CANDIDATE_ROWS_PER_PIVOT = 4
 """Rows, for each pivot, that are enough to choose pivots among."""
 SURE_DRAWS = 8.0
 """A row expected this often among independent draws is missed once in three thousand times."""
@@ -123,7 +123,7 @@ def selected(
     S, weights, start = candidates.rows, candidates.weights, candidates.features
     n = len(S)
     done = 0 if start is None else len(start)
-    F = np.empty((done + min(max_pivots, 2 * BLOCK), n))
+    F = np.empty((done + min(max_pivots, 2 * PROPOSED_PIVOTS), n))
     residual = candidates.diagonal.copy()
     if start is not None:
         F[:done] = start
@@ -134,12 +134,12 @@ def selected(
     count = 0
     while trace[-1] > target and count < max_pivots:
         k = done + count
-        size = min(n, max_pivots - count, max(64, min(BLOCK, k // 2)))
+        size = min(n, max_pivots - count, max(64, min(PROPOSED_PIVOTS, k // 2)))
         proposed = _proposed(np.where(residual > floor, weights * residual, 0.0), size, rng)
         if not len(proposed):
             break
         if k + size > len(F):
-            F = np.concatenate([F[:k], np.empty((min(max(k, BLOCK), done + max_pivots - k), n))])
+            F = np.concatenate([F[:k], np.empty((min(max(k, PROPOSED_PIVOTS), done + max_pivots - k), n))])
         accepted, new = _features_of_accepted(kernel, S, F, k, proposed, rng.random(size), floor, n_threads)
         if len(accepted) == 0:  # residuals that were rounding: strike them out, and end when none is left
             residual[proposed] = 0.0
@@ -309,7 +309,7 @@ def pivot_map(
 def candidates_for(count: int, n: int) -> int:
     """Number of candidate rows for m pivots among n: all of a few thousand, so that no far row is missed; a quarter of
     more rows, where these are enough to choose well."""
-    return n if n <= SAMPLE_ROWS else max(CANDIDATES * count, n // 4)
+    return n if n <= SAMPLE_ROWS else max(CANDIDATE_ROWS_PER_PIVOT * count, n // 4)
 
 
 def random_pivots(

@@ -2,10 +2,10 @@
 
 With k_i = phi_i.phi_i + E_i + D_i, E_i positive semidefinite and D_i the defect:
 
-- a sum has the features of all its parts, side by side; residuals and defects add. Its moments are dense, so that
-  tiles have the ordinary size, not that of a part;
-- a scaling has sqrt(factor) phi, and factor times the residual and the defect;
-- a product has phi_1 (x) phi_2. What is left out is E_1 o A_2 + A_1 o E_2 + E_1 o E_2 with A_i = Phi_i Phi_i', and
+- A sum has the features of all its parts, side by side. Residuals and defects add. Its moments are dense, so that
+  tiles have the ordinary size, not that of a part.
+- A scaling has sqrt(factor) phi, and factor times the residual and the defect.
+- A product has phi_1 (x) phi_2. Its residual is E_1 o A_2 + A_1 o E_2 + E_1 o E_2 with A_i = Phi_i Phi_i', and
   entrywise products of semidefinite matrices are semidefinite (Schur 1911). Its diagonal is
   r_1 |phi_2|^2 + |phi_1|^2 r_2 + r_1 r_2, known exactly.
 """
@@ -341,7 +341,7 @@ class TensorMap(_OfParts):
     ----------
     first, second : FeatureMap
     bounds : (float, float)
-        On |k_1| and |k_2| over the rows (``Kernel.value_bound``). Only the defects of the parts need them:
+        Bounds on |k_1| and |k_2| over the rows (``Kernel.value_bound``). Only the defects of the parts need them:
         |A o D|_2 <= max_i a_ii |D|_2 for semidefinite A, and |D_1 o D_2|_2 <= |D_1|_2 |D_2|_2, a principal part of
         the Kronecker product; the same for traces.
     """
@@ -374,7 +374,7 @@ class TensorMap(_OfParts):
         squares, residuals = [], []
         for part in self.parts:
             Phi = part.features(X)
-            # an upper bound of |phi|^2 for the exact phi, which is rounded beside k(x, x)^(1/2)
+            # an upper bound of |phi|^2 for the exact phi, whose rounding is relative to k(x, x)^(1/2)
             square = np.einsum("ij,ij->i", Phi, Phi) * (1 + (part.n_features + 4) * UNIT)
             residual = part.residual(X, Phi)
             rounded = part.rounding / (1 - min(part.rounding, 0.5)) * np.sqrt(square + residual)

@@ -1,9 +1,9 @@
 """The second moment of Fourier features in the few directions that a box of rows has.
 
-Modes belong to the whole period, and rows fill only a box of it. Along an axis with features phi(x), 2 M + 1 of them,
-the functions v.phi(x) of an orthonormal basis v_a (right singular vectors of phi on the box's interval, Slepian's
-functions for these weights) fall to nothing there one after the other, and so do their products over the axes: some
-hundreds of ten thousand. With Q these products' directions, C the centred second moment and C11 = Q' C Q,
+Modes belong to the whole period, and rows fill only a box of it. Take an axis with the 2 M + 1 features phi(x), and the
+right singular vectors v_a of phi on the box's interval. The functions v_a.phi(x) are Slepian's functions for these
+weights: their norms on the interval fall fast with a, and so do those of their products over the axes. A few hundred of
+ten thousand such products are kept. With Q these products' directions, C the centred second moment and C11 = Q' C Q,
 
     lambda_i(C11) <= lambda_i(C) <= lambda_i(C11) + tr C22,      tr C22 <= N tau
 
@@ -82,7 +82,7 @@ def directions(roots: list[np.ndarray], inside: np.ndarray, tau: float) -> Direc
     Parameters
     ----------
     roots : list of ndarray (2 M_c + 1,)
-        What the waves of an axis are multiplied by.
+        Factors of the waves of an axis.
     inside : ndarray (d,)
         Half-lengths of the box, in phases.
     tau : float
@@ -126,7 +126,7 @@ def quadrature(
     Parameters
     ----------
     sums : ndarray (4 M_1 + 1, ...)
-        Of all waves with m <= 2 M by axis.
+        Sums over the rows of all waves with m <= 2 M by axis.
     count : float
         Rows, or the sum of their weights.
     roots : list of ndarray (4 M_c + 1,)
@@ -141,7 +141,7 @@ def quadrature(
     nodes : list of ndarray
         By axis.
     weights : ndarray (n_1, n_2, ...)
-        Of the nodes, in place of rows.
+        Weights of the nodes, in place of rows.
     error : float
         Bound on the Frobenius norm of what the second moment differs by.
     """

@@ -35,7 +35,7 @@ class Draws:
         Sum of the residuals of all rows seen.
     index : ndarray (s,), int
     residual : ndarray (s,)
-        Of the rows drawn, times their weight.
+        Residuals of the rows drawn, times their weight.
     """
 
     first: int
@@ -67,7 +67,7 @@ class Reservoir:
         ``index`` counts the rows below.
     rows : ndarray (s, d)
     residual : ndarray (s,)
-        What the map of its time left out of each row, without weights.
+        Residual of each row with the map at the time it was drawn, without weights.
     """
 
     draws: Draws
@@ -100,7 +100,7 @@ class Reservoir:
         return Reservoir(replace(draws, first=joins, index=np.arange(s)), rows, residual)
 
     def scaled(self, factor: float) -> Reservoir:
-        """With the weight of every row multiplied."""
+        """The draws with the weight of every row multiplied."""
         draws = replace(self.draws, total=self.draws.total * factor, residual=self.draws.residual * factor)
         return replace(self, draws=draws)
 
@@ -166,7 +166,7 @@ def scaled_residuals(
     residual, counts : ndarray (m,)
         r > 0 and c.
     entry_error : float
-        Of a kernel value.
+        Bound on the error of a kernel value.
 
     Notes
     -----

@@ -11,9 +11,9 @@ diagonal matrix of the roots and T made of the sums of such products with up to 
 transform of ones holds the whole data set, and a product with the moment takes the same time at any N (the
 equispaced Fourier representation of P. Greengard, M. Rachh and A. Barnett, 2022).
 
-A *new* row can lie anywhere. Within ``margin`` of the box of the data the nearest image of a data point is still
-``margin`` away, since L is the box's side plus twice the margin; farther out k itself is that small, and phi(x) counts
-as 0 there. So k(x, x_i) is right to ``beyond`` for every x. Pairs of such rows are not: moments take rows of the box.
+A *new* row can lie anywhere. The period L is the box's side plus twice ``margin``. So within ``margin`` of the box of
+the data the nearest image of a data point is at least ``margin`` away. Farther out k itself is that small, and phi(x)
+is set to 0. So k(x, x_i) is right to ``beyond`` for every x. Pairs of such rows are not: moments take rows of the box.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from .toeplitz import DENSE, FFT_FLOPS, ToeplitzMoments, product_flops, product_
 
 T = TypeVar("T")
 
-LARGEST = 1 << 21
+MAX_MODES = 1 << 21
 """Most modes: the doubled grid then has 2^d times as many complex numbers, the transform's own 2^d times those."""
-TILE = 1 << 15
+TILE_ROWS = 1 << 15
 """Rows of a tile: the fixed cost of a transform occurs once a tile."""
-COLUMNS = 10
+BLOCK_COLUMNS = 10
 """Columns of scores in a block: their transforms share the work for a row. About as many blocks span a Krylov space."""
-BEYOND = 1e-4
+IMAGE_ERROR = 1e-4
 """Error of a kernel value between a row of the box and one outside of it. Twice the margin that this takes lies between
 two rows of the box and their images, whose error is then far below any tolerance."""
-SHARE = 0.1
+TOL_FRACTION = 0.1
 """Fraction of the tolerance for the truncated modes, and the same for the error of the transforms. It costs few more
 modes, and allows for a first eigenvalue that a few rows of a flat spectrum overestimate."""
 
@@ -74,7 +74,7 @@ class FourierMap(FeatureMap):
     """
 
     kind = "fourier"
-    tile_rows = TILE
+    tile_rows = TILE_ROWS
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class FourierMap(FeatureMap):
 
     @cached_property
     def nodes_of_pairs(self) -> Callable[[np.ndarray], transforms.Nodes]:
-        """For sums of all products of two waves."""
+        """Transforms for the sums of all products of two waves."""
         half, modes = tuple(2 * m for m in self.half), transforms.mean_modes(self.weights_of_pairs)
         return self._kept(lambda ends, n: transforms.Nodes(half, self.eps, ends, n, 1, modes))
 
@@ -340,13 +340,13 @@ def gaussian_images(reach: float, period: float, sigma: float) -> float:
 
 
 def _margin(d: int) -> float:
-    """In units of sigma: where g, its images and those of the other axes have fallen to ``BEYOND``."""
-    return sqrt(2.0 * log(4.0 * d / BEYOND))
+    """Distance in units of sigma at which g, its images and those of the other axes have fallen to ``IMAGE_ERROR``."""
+    return sqrt(2.0 * log(4.0 * d / IMAGE_ERROR))
 
 
 def _eps_for(tol: float) -> float:
-    """The accuracy to ask of the transforms, so that they take ``SHARE`` of tol."""
-    return SHARE / 3.04 * tol
+    """The accuracy to ask of the transforms, so that they take ``TOL_FRACTION`` of tol."""
+    return TOL_FRACTION / 3.04 * tol
 
 
 def gaussian_fourier_map(box: np.ndarray, sigma: float, tol: float) -> FourierMap:
@@ -359,7 +359,7 @@ def gaussian_fourier_map(box: np.ndarray, sigma: float, tol: float) -> FourierMa
     lines, left = [], []
     for period in periods:
         a, scale = _mode_weights(period, sigma)
-        last, beyond = _last_mode(period, sigma, SHARE * tol / d)
+        last, beyond = _last_mode(period, sigma, TOL_FRACTION * tol / d)
         lines.append(scale * np.exp(-a * np.arange(last + 1.0) ** 2))
         left.append(beyond)
     sums = [float(line[0] + 2.0 * line[1:].sum()) for line in lines]
@@ -386,9 +386,9 @@ def _half(data: Summary, sigma: float, tol: float) -> tuple[int, ...] | None:
     """M by axis of ``gaussian_fourier_map``; None where M would be far too large."""
     d = data.n_features
     periods = (data.box[1] - data.box[0] + 2.0 * _margin(d) * sigma).tolist()
-    if not prod(period / sigma for period in periods) < 16 * LARGEST:
+    if not prod(period / sigma for period in periods) < 16 * MAX_MODES:
         return None
-    return tuple(_last_mode(period, sigma, SHARE * tol / d)[0] for period in periods)
+    return tuple(_last_mode(period, sigma, TOL_FRACTION * tol / d)[0] for period in periods)
 
 
 def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
@@ -402,7 +402,7 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     D = prod(2 * m + 1 for m in half)
     eps = _eps_for(tol)
     rounding = 3.04 * transforms.error_bound(tuple(2 * m for m in half), eps)
-    if D > LARGEST or rounding > tol:
+    if D > MAX_MODES or rounding > tol:
         return []
     grid = float(prod(4 * m + 1 for m in half))
     sides = data.box[1] - data.box[0]
@@ -410,17 +410,17 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     # of an iteration's products, whose errors add up by the root of their number. The symbol's root mean square is at
     # most that of equal rows
     heaviest = prod(_mode_weights(period, sigma)[1] for period in periods)
-    rounding += 3.0 * COLUMNS * product_rounding(half, 1.0, sqrt(grid), heaviest, 1.0)
+    rounding += 3.0 * BLOCK_COLUMNS * product_rounding(half, 1.0, sqrt(grid), heaviest, 1.0)
     doubled, n = tuple(2 * m for m in half), max(1, data.n_samples)
-    tiles = ceil(n / TILE)  # each with transforms of its own
+    tiles = ceil(n / TILE_ROWS)  # each with transforms of its own
     reach = (pi * sides / periods).tolist()
     rates = 2.0 * (pi * sigma / periods) ** 2
     # the weights of pairs of modes, by their sum, are a Gaussian twice as wide
     mean_modes = [transforms.gaussian_mean_modes(*x) for x in ((rates / 2.0, doubled), (rates, half))]
     of_moment = transforms.cheapest_boxes(doubled, eps, reach, ceil(n / tiles), 1, mean_modes[0])
-    of_columns = transforms.cheapest_boxes(half, eps, reach, n, COLUMNS, mean_modes[1])
+    of_columns = transforms.cheapest_boxes(half, eps, reach, n, BLOCK_COLUMNS, mean_modes[1])
     # two threads may make them at the same time
-    held = 2.0 * max(of_moment.held_bytes(doubled, 1), of_columns.held_bytes(half, COLUMNS))
+    held = 2.0 * max(of_moment.held_bytes(doubled, 1), of_columns.held_bytes(half, BLOCK_COLUMNS))
     functions, points, size = [2.0 * m + 1.0 for m in half], [4.0 * m + 1.0 for m in half], float(D)
     setup = FFT_FLOPS * grid * log(grid + 2.0)
     if d > 2 and D > DENSE:
@@ -433,7 +433,7 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     basis = 7.0 * D if d == 1 and DENSE < D <= SMALL_MOMENT else min(160.0, D)
     cost = Cost(
         n_features=D,
-        row_flops=of_columns.cost / (n * COLUMNS),
+        row_flops=of_columns.cost / (n * BLOCK_COLUMNS),
         setup_flops=setup,
         memory=16.0 * grid * (2.0**d + 4.0) * 2.0 + 8.0 * D * basis + held,
         residual=tol,

@@ -20,10 +20,10 @@ from .._core.arrays import contiguous
 from ..base.protocol import FeatureMap, Kernel, Moments, Summary, refuse_farther
 from ..base.rounding import UNIT
 from ..base.stored import Record
-from .monomial_moments import MOST_DEGREE, MonomialMoments, product_sums
+from .monomial_moments import MAX_DEGREE, MonomialMoments, product_sums
 
 FARTHEST = 37.0
-"""In units of sigma, from the centre of an expansion: exp(-R^2 / 2) is a normal number up to there."""
+"""Largest distance from the centre of an expansion, in units of sigma, at which exp(-R^2 / 2) is a normal number."""
 
 
 def polynomial_size(d: int, degree: int, offset: float) -> int:
@@ -175,7 +175,7 @@ class PolynomialMap(_ExpansionMap):
         return lambda X, steps: lower.apply(X, flat).reshape(len(X), C.shape[1], self.d)
 
     def _exponents(self) -> np.ndarray:
-        """Those of the features, (D, d)."""
+        """Exponents of the features, (D, d)."""
         alpha = exponents(self.d, self.degree)
         return alpha if self.offset else alpha[alpha.sum(axis=1) == self.degree]
 
@@ -192,7 +192,7 @@ class PolynomialMap(_ExpansionMap):
 
     @classmethod
     def stored_size(cls, record: Record, n_columns: int) -> int:
-        degree = record.whole("degree", least=1, most=MOST_DEGREE)
+        degree = record.whole("degree", least=1, most=MAX_DEGREE)
         d = same_columns(record, record.whole("d", least=1, most=1 << 31), n_columns)
         return polynomial_size(d, degree, record.number("offset", least=0.0))
 
@@ -206,14 +206,14 @@ class PolynomialMap(_ExpansionMap):
         record.names(())
         return cls(
             record.whole("d", least=1, most=1 << 31),
-            record.whole("degree", least=1, most=MOST_DEGREE),
+            record.whole("degree", least=1, most=MAX_DEGREE),
             record.number("scale", above=0.0),
             record.number("offset", least=0.0),
         )
 
 
 def _reach(order: float) -> float:
-    """Of |x|^2: where next to nothing is left of the terms below this order."""
+    """Value of |x|^2 beyond which the terms below this order are negligible: Q(order, |x|^2) is below rounding."""
     return order + 12.0 * sqrt(order) + 100.0
 
 

@@ -18,17 +18,17 @@ from .._core.arrays import contiguous
 from ..base.protocol import FeatureMap, Moments
 from ..base.rounding import UNIT, rounding_factor
 
-FEWEST, MOST = 48, 2500
+MIN_SUMMED_FEATURES, MAX_SUMMED_FEATURES = 48, 2500
 """Features for which the sums are made: below, they take as long as all products; beyond, their table takes memory."""
-MOST_DEGREE = 64
-"""Of a polynomial, as its degree is checked."""
+MAX_DEGREE = 64
+"""Largest degree of a polynomial kernel."""
 
 
 @lru_cache(maxsize=64)
 def product_flops(d: int, degree: int, lower: bool) -> float | None:
     """Flops of the distinct sums for a row; None where they do not save time."""
     D = comb(d + (degree if lower else degree - 1), degree)
-    if not (FEWEST <= D <= MOST and 2 <= degree <= MOST_DEGREE):
+    if not (MIN_SUMMED_FEATURES <= D <= MAX_SUMMED_FEATURES and 2 <= degree <= MAX_DEGREE):
         return None
     rows, columns = multiindex.ranges(d + lower, degree)[0][:, (1, 3)].T
     if rows @ columns >= D * (D + 1) / 2:

@@ -19,9 +19,9 @@ from .draws import DRAWS, Draws, drawn_among
 SMALL_MOMENT = 1024
 """Features up to which a second moment takes so little memory that there may be many, or copies of it."""
 TASK_BYTES = 1 << 22
-"""Of the rows of a task on another machine."""
+"""Bytes of the rows of a task on another machine."""
 MIN_TASK_ROWS = 1 << 11
-"""Rows of a task, at least, where there are as many."""
+"""Rows of a task, at least, if there are enough of them."""
 
 
 def map_tile_rows(feature_map: FeatureMap) -> int:

@@ -9,24 +9,32 @@
 7. `PivotMap.residual`: an upper bound on k(x, x) - |phi(x)|^2, rounding included.
 8. `PivotMap.extended`: more pivots, by the Schur complement, with a shift of their own.
 
+K_PP is the kernel matrix of the pivots, L lower triangular, and nu > 0 a small shift. R below is not the residual
+K - Phi Phi' of the map, but the error of the triangular solve.
+
 Rounding, so that the certificate also holds in floating point. Let r = |P|, u the unit roundoff, e a bound on the error
-of a kernel value. Factor and solve are right-looking in blocks of b (32) columns, T_k = |L[:, k b:]|_F^2 the trace of
-the Schur complement before block k, about tr K_PP for k = 0 and falling as the spectrum does.
+of a kernel value. Factor and solve are right-looking in blocks of b (32) columns. Let T_k = |L[:, k b:]|_F^2, the trace
+of the Schur complement before block k: T_0 is about tr K_PP, and T_k falls as the spectrum does.
 
 - Cholesky's backward error: L L' = K_PP + nu I + D. A block step errs by (b + 2) u |L_k| |L_k'| entrywise (Higham
-  2002, theorems 8.5 and 10.3, for b columns) and by u |Schur complement| when that is stored, so that
-  |D|_2 <= c = 1.01 u ((b + 3) T_0 + sum_(k > 0) T_k) + r e. This is computed from the L that came out, and nu >= 1.2 c
-  is checked against it: L L' - K_PP >= nu' I with nu' = nu - c. Without the shift the factorisation fails where K_PP is
-  singular to working precision, and it is what makes K - Phi Phi' semidefinite. (The bound for any order of summation
-  is r u T_0: for r = 1000 a shift, and so a least residual, twenty times larger.)
-- The triangular solve: L phi(x) = k(P, x) + R(x) with, by the same count (which leaves two roundings a block, so that
-  diagonal entries may be divided by through their reciprocals),
-  |R(x)| <= 1.01 u ((b + 3) T_0^(1/2) + sum_(k > 0) T_k^(1/2)) |phi(x)| + r^(1/2) e. That is a *backward* error;
-  multiplying by an explicit inverse has no such bound (it loses cond(L), 1e7 and more here).
-- So [K, Phi L'; L Phi', L L'] >= [0, R; R', nu' I] >= -[R R' / nu', 0; 0, 0], and by the Schur complement
-  K - Phi Phi' + R R' / nu' is semidefinite: what is negative has entries at most max |R|^2 / nu' (``defect``, about
-  200 u max k), and its diagonal is added to ``residual``, as is the rounding of k(x, x) - |phi|^2 itself, which
-  a running error bound follows: all computed residuals are upper bounds.
+  2002, theorems 8.5 and 10.3, for b columns), and by u |Schur complement| when that is stored. So |D|_2 <= c, where
+
+      c = 1.01 u ((b + 3) T_0 + sum_(k > 0) T_k) + r e
+
+  is computed from L. If nu >= 1.2 c, which is checked, then L L' - K_PP >= nu' I with nu' = nu - c. Without the shift
+  nu the factorisation fails where K_PP is singular to working precision, and the shift makes K - Phi Phi' semidefinite.
+  (The bound for any order of summation is r u T_0. For r = 1000 it needs a shift, and so leaves a residual, twenty
+  times larger.)
+- The triangular solve: L phi(x) = k(P, x) + R(x). By the same count
+
+      |R(x)| <= 1.01 u ((b + 3) T_0^(1/2) + sum_(k > 0) T_k^(1/2)) |phi(x)| + r^(1/2) e.
+
+  The count has two spare roundings a block: a diagonal entry may be applied as a multiplication by its reciprocal. That
+  is a *backward* error; multiplying by an explicit inverse has no such bound (it loses cond(L), 1e7 and more here).
+- So [K, Phi L'; L Phi', L L'] >= [0, R; R', nu' I] >= -[R R' / nu', 0; 0, 0], where row i of R is R(x_i)'. By the Schur
+  complement K - Phi Phi' + R R' / nu' is semidefinite. The entries of R R' / nu' are at most max |R(x)|^2 / nu'
+  (``defect``, about 200 u max k). All computed residuals are upper bounds: to k(x, x) - |phi|^2 are added the diagonal
+  of R R' / nu' and a running error bound on the rounding of that difference.
 """
 
 from __future__ import annotations
@@ -53,8 +61,8 @@ INDEFINITE = 1e-5
 """Largest negative residual, over the largest k(x, x), that is taken for unknown errors of kernel values."""
 
 WEIGHTS_ROUNDING = 1e-12
-"""Rounding of phi(x).c, over |phi(x)| |c|, up to which weights of the kernel values may take the place of phi. What is
-known for certain of the features themselves, is that they are off by ten thousand times as much (``_slope``)."""
+"""Rounding of phi(x).c, over |phi(x)| |c|, up to which weights of the kernel values may take the place of phi. The
+guaranteed bound on the error of the features themselves (``_slope``) is ten thousand times larger."""
 MARGIN_SPENT = 0.1
 """Fraction of the margin nu' that each extension of a map uses up: twenty of them leave an eighth."""
 
@@ -77,9 +85,9 @@ class PivotMap(FeatureMap):
         Residual trace over trace that the rows seen while choosing the pivots predict for all rows; nan where the
         pivots were given.
     reached : bool
-        Whether ``predicted`` is at most what was asked for.
+        True if ``predicted`` is at most the tolerance.
     nu : float
-        What was added to the diagonal of K_PP.
+        Shift added to the diagonal of K_PP.
     """
 
     kind = "pivots"
@@ -102,10 +110,10 @@ class PivotMap(FeatureMap):
     def extended(self, pivots: np.ndarray) -> PivotMap:
         """The map with more pivots Q, whose first features are those of this map; ValueError where rounding forbids it.
 
-        L is continued by the rows of Q with a shift mu of their own. The error D of the old block is nu - nu' at most.
-        With c a bound on |D| of the whole, and 0 < nu'' < nu' the new margin,
+        L is continued by the rows of Q with a shift nu_Q of their own. The error D of the old block is at most
+        nu - nu'. Let c bound |D| of the whole, and let 0 < nu'' < nu' be the new margin. Then
 
-            L L' - K >= [nu' I  -c I; -c I  (mu - c) I] >= nu'' I,   as (nu' - nu'') (mu - c - nu'') >= c^2.
+            L L' - K >= [nu' I  -c I; -c I  (nu_Q - c) I] >= nu'' I,   as (nu' - nu'') (nu_Q - c - nu'') >= c^2.
         """
         Q = np.ascontiguousarray(pivots, dtype=np.float64)
         old, r, b = self.n_features, self.n_features + len(Q), _core.FACTOR_BLOCK
@@ -120,7 +128,7 @@ class PivotMap(FeatureMap):
         c = 1.01 * UNIT * (b + 4) * float(diagonal_of(self.kernel, wide.pivots).sum()) + r * self.entry_error
         for _ in range(8):
             wide.nu = 1.01 * (c + margin + c * c / (self._margin - margin))
-            if not wide.nu < schur.diagonal().max():  # a shift that hides all that the pivots add
+            if not wide.nu < schur.diagonal().max():  # a shift larger than the residual that the pivots would remove
                 break
             corner = schur + wide.nu * np.eye(len(Q))
             if _core.factor(corner):
@@ -153,12 +161,12 @@ class PivotMap(FeatureMap):
         self.defect = (self._slope * np.sqrt(top) + self._level) ** 2
 
     def defect_norm(self, n: float, trace: float) -> float:
-        """tr(R R') / nu' over n rows, by Minkowski; ``defect`` speaks of rows no larger than the largest pivot."""
+        """Bound on tr(R R') / nu' over n rows (Minkowski); ``defect`` is for rows no larger than the largest pivot."""
         return float(self._slope * np.sqrt(max(trace, 0.0)) + self._level * np.sqrt(n)) ** 2
 
     def _judge(self, judged: float, trace: float, n_rows: float, tol: float) -> PivotMap:
-        """Set ``predicted`` from the pivots' own judgement, and what the shift and rounding add to it (for each row
-        about twice nu: the residual of interpolation weights whose squares sum to about one)."""
+        """Set ``predicted``: the residual trace ``judged`` that the drawing of the pivots predicts, plus what shift and
+        rounding add. That is about 2 nu a row: the squares of its interpolation weights sum to about 1."""
         added = 2.0 * (self.nu + self.defect) * n_rows
         self.predicted = (judged + added) / trace if trace > 0.0 else 0.0
         self.reached = self.predicted <= tol
@@ -173,7 +181,7 @@ class PivotMap(FeatureMap):
         return tile.astype(X.dtype, copy=False).T
 
     def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
-        """k(x, x) - |phi(x)|^2, (n,), float64, and all that rounding can have hidden: an upper bound."""
+        """Upper bound on k(x, x) - |phi(x)|^2, (n,), float64, rounding included."""
         if Phi is None:
             Phi = self.features(X)
         remaining = diagonal_of(self.kernel, contiguous(X, np.float64)).copy()
@@ -195,7 +203,7 @@ class PivotMap(FeatureMap):
         return np.maximum(remaining, 0.0) + error
 
     def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """By weights of the kernel values, D instead of D^2 operations a row, where their rounding allows that."""
+        """C'phi(x) as (L^-T C)'k(P, x), if its rounding allows that: D operations a row and column, and no solve."""
         weights, accurate = self._accurate_weights(C)
         if not accurate.all():
             return super().applied(C)

@@ -12,7 +12,7 @@ from ..base.protocol import Kernel, Summary
 from .choosing import Candidates, Selection, check_kernel, features_of, selected
 from .pivots import diagonal_of, values_of
 
-LEAST_LOOKED_AT = 65
+MIN_PROBED_ROWS = 65
 """Rows that tell something of the residual's largest eigenvalue."""
 
 
@@ -218,7 +218,7 @@ def _look_beside(
     """``RankProbe.beside`` after half of the pivots, and after all, on ``others``, half of which are drawn again in
     proportion to their residual."""
     k, n, diagonal = len(selection.index), len(others), diagonal_of(kernel, others)
-    if k < 8 or n < LEAST_LOOKED_AT:
+    if k < 8 or n < MIN_PROBED_ROWS:
         return ()
     # the features of the pivots themselves are the factor of their matrix
     factor = np.ascontiguousarray(selection.features[:, selection.index].T)

@@ -26,7 +26,7 @@ def restored(kernel: Kernel, header: dict, arrays: dict[str, np.ndarray]) -> Fea
 def map_of_kernel(
     kernel: Kernel, header: dict, arrays: dict[str, np.ndarray], is_of_kernel: Callable[[Any], bool]
 ) -> FeatureMap:
-    """One of the ``stored_maps`` of a kernel, refused where it is not one of this very kernel."""
+    """A map of a kernel's ``stored_maps``, refused where it is none of this very kernel."""
     record = Record(header, arrays, "the feature map")
     classes = {cls.kind: cls for cls in kernel.stored_maps}
     feature_map = classes[record.text("map", tuple(classes))].from_state(header, arrays)
@@ -45,8 +45,8 @@ def stored_size(
 ) -> int | None:
     """D of a map of fastkpca's own; None for one that a kernel from outside brings, under another name, or has as part.
 
-    Raises ModelFileError where the description of one of our maps does not say, is of one for other rows than those of
-    ``n_columns`` columns, or says that it, or a part of it, has more than ``most`` features.
+    Raises ModelFileError for a built-in map whose description lacks these numbers, whose rows do not have ``n_columns``
+    columns, or which has, itself or in a part, more than ``most`` features.
     """
     record = Record(header, arrays, what)
     kind = record.header.get("map")

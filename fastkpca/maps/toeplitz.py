@@ -1,10 +1,11 @@
 """The second moment of Fourier features: S T S with the matrix T of sums of products of two waves.
 
-Along an axis a product of two waves with m and m' is a sum of waves with m + m' and |m - m'|, so T follows from the
-sums t_b over the rows of all waves with m <= 2 M. On a grid of more than 4 M points an axis the symbol, their
-trigonometric polynomial sum_j exp(i j x) sum_i exp(-i j x_i), is a weight that integrates such products exactly:
-T = F' diag(symbol) F, with F the waves on the grid over the root of its size. F is a product over the axes: to multiply
-with it is a matrix product for each axis, or a fast Fourier transform where an axis has many waves.
+T, the second moment of the waves, depends only on the sums t_b over the rows of all waves with m <= 2 M. For along an
+axis the product of two waves with m and m' is a sum of waves with m + m' and |m - m'|. On a grid of more than 4 M
+points an axis the symbol, their trigonometric polynomial sum_j exp(i j x) sum_i exp(-i j x_i), is a weight that
+integrates such products exactly: T = F' diag(symbol) F, with F the waves on the grid over the root of its size. F is a
+product over the axes: to multiply with it is a matrix product for each axis, or a fast Fourier transform where an axis
+has many waves.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ FLAT = 8e-3
 time as m^2, LAPACK as D^3, for D modes: the latter is the faster from m = FLAT D^1.5 on.
 Nine narrow Gaussians take 2.1 times as long without it (median; benchmarks/speed/special_cases.py)."""
 DIRECTIONS_SHARE = 0.3
-"""Of what the modes left out weigh, for the directions left out, and of the error of the sums, for that of nodes in
-place of rows: little, since tolerances rest on an estimate."""
+"""Fraction of the truncated modes' weight that the dropped directions may have, and fraction of the transforms' error
+that quadrature nodes in place of the rows may add. Below 1, since tolerances rest on an estimate."""
 FFT_FLOPS = 3.5
 """Flops of a transform: for each number and logarithm of their count."""
 
@@ -107,7 +108,7 @@ class ToeplitzMoments(OperatorMoments):
 
     @cached_property
     def symbol(self) -> np.ndarray:
-        """On the grid of ``map.grid``."""
+        """Symbol on the grid of ``map.grid``."""
         values = self._exact_count()
         for axis, n in enumerate(self.map.grid):
             cosines, sines = np.split(values, [values.shape[axis] // 2 + 1], axis=axis)
@@ -151,8 +152,8 @@ class ToeplitzMoments(OperatorMoments):
     def norm(self) -> float:
         """Upper bound on the Frobenius norm of the centred moment.
 
-        With t_j = sum_i exp(-i j x_i) and the weights w of the modes, |S T S|_F^2 = sum_j |t_j|^2 (w * w)_j, and
-        |A - b b'/N|^2 = |A|^2 - 2 b'A b / N + |b|^4 / N^2.
+        Let t_j = sum_i exp(-i j x_i), w the weights of the modes and b the sum of the features. With A = S T S,
+        |A|_F^2 = sum_j |t_j|^2 (w * w)_j and |A - b b'/N|^2 = |A|^2 - 2 b'A b / N + |b|^4 / N^2.
         """
         total, n = self.total, max(self.count, 1e-300)
         square = float(np.sum((self._exact_count() * reduce(np.multiply.outer, self._roots_of_pairs)) ** 2))
@@ -165,7 +166,8 @@ class ToeplitzMoments(OperatorMoments):
 
     @property
     def _roots_of_pairs(self) -> list[np.ndarray]:
-        """Of what sums of waves weigh: |t_j|^2 + |t_-j|^2 is twice the sum of the squares of both waves'."""
+        """Square roots of the weights (w * w)_j, for the sums of the cosines and of the sines: |t_j|^2 + |t_-j|^2 is
+        twice the sum of the squares of these two."""
         return [np.sqrt(np.concatenate([line, line[1:]])) for line in self.map.weights_of_pairs]
 
     def _waves(self) -> list[np.ndarray]:

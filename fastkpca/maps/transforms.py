@@ -25,17 +25,17 @@ from ..base.caching import cached_property
 from ..base.parallel import tile_rows
 from ..base.rounding import UNIT
 
-KEPT = 1 << 22
+CACHED_VALUES = 1 << 22
 """Nodal values that are held at a time."""
 
 
 def error_bound(half: tuple[int, ...], eps: float) -> float:
     """Bound on the errors of transforms with nodes for the ``mean_modes`` of weights w_m >= 0.
 
-    Of type 1: on the root mean square, by these weights, of the errors of sum_i u_i exp(-i m.p_i), over sum |u|. Of
-    type 2: on |error of f_i| over |c|_2 (sum w)^(1/2), for coefficients c_a times the root of what wave a weighs.
-    eps is the error of the interpolation. Rounding of the sums themselves comes on top: 4 pi u M_c a coordinate is that
-    of the phases m p, |p| <= pi known to a few u, and 30 q u Lebesgue^d that of Lagrange values.
+    Type 1: the root mean square, with these weights, of the errors of sum_i u_i exp(-i m.p_i), over sum |u|. Type 2:
+    |error of f_i| over |c|_2 (sum w)^(1/2), for coefficients c_a w_a^(1/2). The error of interpolation is ``eps``. The
+    phases m p, |p| <= pi known to a few u, add 4 pi u M_c for each coordinate, and the Lagrange values add 30 q u
+    Lebesgue^d. The rounding of the sums over i or a is not included.
     """
     lagrange = 30.0 * MOST_NODES * float(ORDERS.lebesgue[-1]) ** len(half)
     return eps + (4.0 * np.pi * sum(half) + 64.0 + lagrange) * UNIT
@@ -81,7 +81,7 @@ class _Boxes(NamedTuple):
         shape = [self.order * c for c in self.counts]
         held = self.counts if len(half) == 1 else shape
         waves = sum(points * (2.0 * m + 1.0) for points, m in zip(held, half))
-        return 8.0 * (waves + min(k * prod(shape), KEPT))
+        return 8.0 * (waves + min(k * prod(shape), CACHED_VALUES))
 
 
 class _Orders(NamedTuple):
@@ -267,7 +267,7 @@ class Type2:
     @cached_property
     def nodal(self) -> np.ndarray | None:
         """Values at all nodes where these are few."""
-        few = len(self.coefficients) * prod(self.nodes.grid.shape) <= KEPT
+        few = len(self.coefficients) * prod(self.nodes.grid.shape) <= CACHED_VALUES
         return _nodal_values(self.factors, self.nodes) if few else None
 
     def __call__(self, P: np.ndarray) -> np.ndarray:
@@ -278,7 +278,7 @@ class Type2:
             grid.interpolate(points, self.nodal, result, 0, len(points))
             return result
         # columns share the Lagrange values of a point
-        together = max(1, KEPT // (grid.orders[0] * prod(grid.shape[1:])))
+        together = max(1, CACHED_VALUES // (grid.orders[0] * prod(grid.shape[1:])))
         for start in range(0, len(factors), together):
             columns = slice(start, start + together)
             values = np.empty((len(result), len(factors[columns])))

@@ -32,7 +32,7 @@ class FeatureProjector:
     axes : ndarray (D, c)
         W: columns that are orthonormal, or about that, where eigenvalues and scores are of second order.
     mean : ndarray (D,)
-        Of the features of the training rows; with weights, their weighted mean.
+        Mean of the features of the training rows; with weights, their weighted mean.
     """
 
     map: FeatureMap

@@ -38,8 +38,8 @@ class Limits:
         T^2, SPE and weight of the calibration rows, from which ``kpca_limits(model)`` makes limits of another
         confidence where the model keeps these.
     quantiles : ndarray (17, d) or None
-        Of each column of (at most 4096 of) the calibration rows, from the smallest value to the largest: the range in
-        which ``kpca_contributions`` moves it. None where rows are not coordinates.
+        Quantiles of each column of (at most 4096 of) the calibration rows, from the smallest value to the largest: the
+        range in which ``kpca_contributions`` moves it. None where rows are not coordinates.
     runs : ndarray (d,) or None
         Rows of the longest run of equal values of each column in the calibration rows, in their order.
     """

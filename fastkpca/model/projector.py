@@ -21,7 +21,7 @@ class NewRows(NamedTuple):
     rows : Rows
         In the model's coordinates (shifted).
     dtype : dtype
-        Of results: float32 where both these rows and the model are float32.
+        Type of results: float32 where both these rows and the model are float32.
     """
 
     kernel: Kernel

@@ -96,7 +96,7 @@ class KPCAModel(Reported):
     Attributes
     ----------
     eigenvalues : ndarray (c,), float64
-        Of the centred Gram matrix (with ``center=False`` of the Gram matrix), descending.
+        Eigenvalues of the centred Gram matrix (with ``center=False`` of the Gram matrix), descending.
     eigenvalue_bounds : ndarray (c, 2), float64
         An interval around each eigenvalue.
     bound_kind : str
@@ -121,7 +121,7 @@ class KPCAModel(Reported):
     info : dict
         How the fit went: method, seconds, passes, n_features, ...
     n_samples, n_features : int
-        Of the training rows.
+        Number of training rows and of their columns.
     feature_names : tuple of str or None
         Names of the columns, where the rows were a data frame with names. Frames that are projected must have the same
         names in the same order.

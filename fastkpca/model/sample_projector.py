@@ -32,9 +32,9 @@ class SampleProjector:
     coeff : ndarray (N, c)
         In float64 for rows of any type: of a small eigenvalue they are large, and their products with K cancel.
     column_means : ndarray (N,)
-        Of the Gram matrix of the training rows; with weights, weighted means.
+        Column means of the Gram matrix of the training rows; with weights, weighted means.
     weights : ndarray (N,) or None
-        Of the training rows; None: each counts once.
+        Weights of the training rows; None: each counts once.
     center : bool
         Whether the model is centred; if not, ``column_means`` are zero, and so is the mean of feature space.
     """

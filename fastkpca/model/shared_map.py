@@ -57,7 +57,7 @@ def check_mergeable(models: Sequence[Any]) -> list[KPCAModel]:
 
 
 def _difference(first: KPCAModel, other: KPCAModel) -> str:
-    """Why the moments of two models do not add up; "" where they do."""
+    """Reason why the moments of two models cannot be added; "" if they can."""
     if other is first:
         return ""
     if guarded(other.kernel) != guarded(first.kernel):

@@ -89,7 +89,7 @@ def contours(
     labels : array_like (n,), optional
         Colours the rows, as in ``scores``; the only colour bar here is that of the component.
     limits : ((low, high), (low, high)), optional
-        Of the two inputs; by default those of X, and a tenth more on each side.
+        Ranges of the two inputs; by default those of X, and a tenth more on each side.
     levels : int
         Approximate number of contour lines, 256 at most.
     resolution : int

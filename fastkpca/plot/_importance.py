@@ -1,4 +1,4 @@
-"""Which variables drive a component: bars for one component, and arrows over the scores of two."""
+"""Importance of the variables: bars for one component, and arrows over the scores of two."""
 
 from __future__ import annotations
 
@@ -116,11 +116,11 @@ def biplot(
     model : KPCAModel or fitted estimator
         With scores.
     which : Importance or array_like (m, d), optional
-        Of this model, by gradients; or the rows at which it is measured, as for ``kpca_importance``.
+        Importance for this model, by gradients; or the rows at which it is measured, as for ``kpca_importance``.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default a new figure.
     labels : array-like (n,), optional
-        Of the rows, as for ``scores``.
+        Labels of the rows, as for ``scores``.
     components : sequence of 2 int
         From 0.
     n_arrows : int

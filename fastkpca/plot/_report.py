@@ -113,7 +113,7 @@ def _of_model(model: KPCAModel) -> dict[str, Any]:
 
 
 def _of_rows(found: Monitored) -> dict[str, Any]:
-    """What the page says of new rows, and its charts; of which alarm the sensor is most at fault, and until when."""
+    """Findings, alarms and charts of the page about new rows, and the verdict on the sensor most at fault."""
     verdict, limits = verdict_of(found), found.limits
     page: dict[str, Any] = {"found": found, "health": [finding.text for finding in found.health], "verdict": verdict}
     charts = [_control_chart(found, 1, "SPE", limits.spe), _control_chart(found, 0, "T²", limits.t2)]

@@ -128,7 +128,7 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     model : KPCAModel
-        Of the krylov route.
+        Model of the krylov route.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default a new figure.
 

@@ -56,7 +56,7 @@ def scores(
     Parameters
     ----------
     model : fitted model, estimator, or ndarray (n, c) of scores
-        Of a model the axes also show the percentages of the variance.
+        For a model the axes also show the percentages of the variance.
     labels : array-like (n,), optional
         Colours the points: a legend for words and for few whole numbers or times, a colour bar for other numbers and
         times. "lot 2" stands before "lot 10". Words such as 2026-03-01 or 2026-03-01 06:00 are times; times with a zone
@@ -362,7 +362,7 @@ def _style_of(rows: np.ndarray, n: int, style: dict[str, Any]) -> dict[str, Any]
 
 
 def _legend(ax: Any, classes: list[Any], title: str, *, new_figure: bool) -> None:
-    """Beside the axes; a new figure gets as much wider as that needs."""
+    """Legend to the right of the axes; a new figure is widened by its width."""
     if len(COLOURS) < len(classes) <= _LEGEND:
         title = f"{title}\n({len(COLOURS)} colours: see the marks)".lstrip()
     layout: dict[str, Any] = {"frameon": False, "handletextpad": 0.2, "alignment": "left", "title": title or None}

@@ -39,10 +39,10 @@ def scree(
         Whether a second axis, on the right, shows the cumulative percentage, with a band where the total variance is
         known only within bounds.
     uncertainty : Uncertainty, optional
-        From ``kpca_uncertainty``: broad bars then show where the eigenvalues of the population lie, beside the
-        numerical intervals of those of these rows, and a dashed line what columns that were permuted reach by chance.
-        Bars of components that do not exceed that are paler. Bars are cut off where they reach ten times below the
-        smallest or above the largest eigenvalue.
+        From ``kpca_uncertainty``: broad bars then show confidence intervals for the eigenvalues of the population, next
+        to the numerical intervals of those of these rows. A dashed line shows the eigenvalues of permuted columns. Bars
+        of components that do not exceed that are paler. Bars are cut off where they reach ten times below the smallest
+        or above the largest eigenvalue.
 
     Returns
     -------

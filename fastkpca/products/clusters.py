@@ -19,23 +19,23 @@ from ..base.protocol import Cost, Offer, Summary, Summation
 from ..base.rounding import UNIT
 from ..rows.summary import spread_rows
 from ..rows.view import Rows
-from .exact import MOST_WORK
+from .exact import MAX_TASK_FLOPS
 from .near import PROBE_ROWS
 from .rates import RATE, entry_rate
 from .vectors import columns_of
 
-LEAF, MOST_LEAVES = 128, 4096
+LEAF_ROWS, MAX_LEAVES = 128, 4096
 """Rows of a leaf where rows are many, and leaves, about, from which on a leaf has more: their pairs have to stay in
 memory. Of 2e4 to 1e5 uniform and clustered rows in 2 to 10 coordinates, leaves of 64 rows took .8 to 1.6 times as long
 as these."""
-WORTH = 0.55
+MAX_PAIR_FRACTION = 0.55
 """Share of the pairs that an offer computes, at most: in eight coordinates and more, where boxes are wide, those of a
 sample show a quarter too few."""
 
 
 def _leaf(n: int) -> int:
     """Rows of a leaf of n rows."""
-    return max(min(LEAF, isqrt(n)), n // MOST_LEAVES)
+    return max(min(LEAF_ROWS, isqrt(n)), n // MAX_LEAVES)
 
 
 class _Leaves:
@@ -64,7 +64,7 @@ class _Leaves:
         self.low, self.high = low - more * (high - low), high + more * (high - low)
 
     def near(self, low: np.ndarray, high: np.ndarray, reach: float, leaves: np.ndarray | slice) -> np.ndarray:
-        """Which ``leaves`` have boxes within ``reach`` of other boxes, (d, b) corners: (b, number of leaves)."""
+        """True for ``leaves`` with boxes within ``reach`` of other boxes, (d, b) corners: (b, number of leaves)."""
         square = np.zeros((low.shape[1], self.low[0, leaves].size))
         with np.errstate(over="ignore"):
             for a, b, own_low, own_high in zip(low, high, self.low[:, leaves], self.high[:, leaves]):
@@ -127,7 +127,7 @@ class ClusterSummation(Summation):
         self._tasks = list(self._planned(near))
 
     def _near(self, reach: float) -> list[np.ndarray]:
-        """For each leaf of x those of y that are near; of one set of rows from that leaf on."""
+        """Near leaves of y for each leaf of x; of one set of rows from that leaf on."""
         x, y, near = self._x, self._y, []
         together = isqrt(len(x.start))  # their joint box excludes most leaves before the pairwise test
         for first in range(0, len(x.start), together):
@@ -146,7 +146,7 @@ class ClusterSummation(Summation):
         for start, count, others in zip(x.start, x.size, near):
             own = count if self.symmetric else 0
             # a call of the compiled loops is not interrupted
-            pieces = np.cumsum(y.size[others]) * count * x.rows.shape[1] // MOST_WORK
+            pieces = np.cumsum(y.size[others]) * count * x.rows.shape[1] // MAX_TASK_FLOPS
             for part in np.split(others, np.flatnonzero(np.diff(pieces)) + 1):
                 yield slice(start, start + count), part, own
                 own = 0
@@ -204,7 +204,7 @@ def cluster_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) ->
     same, reach = data_y is data_x, _reach(sigma, min(tol, 1.0 - UNIT))
     few = (spread_rows(data.sample, PROBE_ROWS) for data in (data_x, data_y))
     distances = scipy.spatial.distance.cdist(*few)
-    if not tol < 1.0 or float(np.mean(distances <= reach)) > WORTH:
+    if not tol < 1.0 or float(np.mean(distances <= reach)) > MAX_PAIR_FRACTION:
         return None
     sides = [
         _Leaves(data.sample, max(2, ceil(_leaf(rows) * len(data.sample) / rows)), rows / len(data.sample))
@@ -214,7 +214,7 @@ def cluster_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) ->
     some = np.linspace(0, len(x.start) - 1, min(PROBE_ROWS, len(x.start))).astype(np.intp)
     near = y.near(x.low[:, some], x.high[:, some], reach, slice(None))
     share = float(x.size[some] @ near @ y.size) / float(x.size[some].sum() * len(y.rows))
-    if share > WORTH:
+    if share > MAX_PAIR_FRACTION:
         return None
     values, rows = n * m * (0.5 if same else 1.0) / entry_rate(d), n + (0 if same else m)
     first = RATE.leaf_value * share * values + RATE.leaf * n / _leaf(n)

@@ -5,13 +5,13 @@ the product's two bands. The tasks' results are added in the order of their numb
 the same bits for any number of threads. In the square case the task (I, J), I < J, serves both
 V_I += K_IJ U_J and V_J += K_IJ' U_I.
 
-Memory beside the rows and the product: a few bands of rows and columns for each thread (at most 2048 rows each; no
-copy of the product for each thread).
+Memory in addition to the rows and the product: a few bands of rows and columns for each thread (at most 2048 rows each;
+no copy of the product for each thread).
 
-How a kernel comes by the compiled walk: where it defines ``compiled_tile()`` and that returns (kind, parameters), the
-tiles are those of ``fastkpca._core.tiles`` and the whole of a task runs without the GIL. kind and the names in
-parameters are "linear" {}, "polynomial" {scale, offset, degree: int >= 1}, "gaussian" {sigma}, "tanh"
-{scale, offset}. Where it returns None, or is absent, tiles come from ``block``.
+A kernel has compiled tiles if its ``compiled_tile()`` returns (kind, parameters): they are those of
+``fastkpca._core.tiles``, and the whole of a task runs without the GIL. kind and the names in parameters are "linear"
+{}, "polynomial" {scale, offset, degree: int >= 1}, "gaussian" {sigma}, "tanh" {scale, offset}. Where the method returns
+None, or is absent, tiles come from ``block``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .blocks import TILE, all_tiles, checked_block, squares_about_means, upper_t
 from .near import PROBE_ROWS
 from .vectors import columns_of, with_ones
 
-MOST_WORK = 1 << 32
+MAX_TASK_FLOPS = 1 << 32
 """Multiplications of a task: a quarter of a second."""
 Means = tuple[np.ndarray, np.ndarray, float]
 """Row means of the two bands of a task, and the grand mean: the squares about them are wanted too."""
@@ -47,16 +47,16 @@ def band_rows(n: int, d: int) -> int:
     """Rows of a band, by the shape alone: large enough to hide the cost of a task, several to a small problem, and few
     enough that a task takes a fraction of a second where rows are long: nothing interrupts it."""
     rows = 2048 if n > 16384 else 1024 if n > 4096 else 512
-    while rows > 256 and rows * rows * d > MOST_WORK:
+    while rows > 256 and rows * rows * d > MAX_TASK_FLOPS:
         rows //= 2
     return rows
 
 
 def sum_terms(n: int, d: int) -> float:
-    """Additions that a term of a sum over n rows sees, at most: those of its tile, the tiles of its band, the bands.
+    """Largest number s of additions that a term of a sum over n rows takes part in: in its tile, band, and over bands.
 
-    The error of the sum is at most so many unit roundoffs of sum |terms|, in the worst case: rows that are all equal
-    round alike, and the square root of so many would not do. Bands elsewhere may be longer (1 / 16 of the rows).
+    The error of the sum is at most s u sum |terms|. This worst case occurs: rows that are all equal round alike, so
+    that sqrt(s) u sum |terms| would be too small. Bands elsewhere may be longer (1 / 16 of the rows).
     """
     return min(float(n), TILE + n / band_rows(n, d) + n / (16.0 * 192.0) + 32.0) + 2.0
 
@@ -90,7 +90,7 @@ class _Kept(NamedTuple):
     Attributes
     ----------
     place : ndarray (entries,) or None
-        Of this pair's values.
+        Stored values of this pair.
     known : bool
         They are there already, and are only multiplied; else they are written there.
     rounded : ndarray (entries,), float32, or None

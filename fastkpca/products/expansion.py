@@ -71,7 +71,7 @@ class ExpansionSummation(TwoSidedSummation):
     rows_x, rows_y : Rows
         Targets and sources; rows_y None: the same rows.
     error_bound : float
-        On every entry of the kernel matrix.
+        Bound on the error of every entry of the kernel matrix.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """Gaussian products on a grid of Chebyshev nodes: spread, translate, interpolate.
 
-K^ = L_x (T_1 x ... x T_d) L_y': row i of L holds the Lagrange values of point i at the nodes of its own box, and T_c
-the Gaussian between the nodes of axis c, which is the same for any two boxes that are as far apart, and nothing where
-they are far. K^ is linear, its transpose is the same product the other way round, and for one set of rows it is
-symmetric. Errors and costs: ``grid_plan``.
+K^ = L_x (T_1 x ... x T_d) L_y'. Row i of L holds the Lagrange values of point i at the nodes of its own box. T_c holds
+the Gaussian between the nodes of axis c: it is block Toeplitz, and zero between boxes that are far apart. K^ is linear,
+its transpose is the same product with x and y exchanged, and for one set of rows it is symmetric. Errors and costs:
+``grid_plan``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .vectors import columns_of
 
 
 def _run_length(n: int) -> int:
-    """Points of a task: by their number alone, and so many tasks that threads end at about the same time."""
+    """Points of a task, from n alone; tasks are small enough for threads to end at about the same time."""
     return parallel.even_rows(n, max(2048, min(32768, -(-n // 16))))
 
 
@@ -88,8 +88,8 @@ def _translate(A: np.ndarray, band: np.ndarray, plan: GridPlan, axis: int, n_thr
 
 
 def _bands(plan: GridPlan, sigma: float) -> list[np.ndarray]:
-    """For each axis the Gaussian between the nodes of as many boxes as are in reach on one side, and those of the boxes
-    in reach of any of these: with a few rows more BLAS is so much faster that larger matrices take less time."""
+    """Gaussian, for each axis, between the nodes of `boxes_together` neighbouring boxes and the nodes of all boxes in
+    reach of any of them. The larger matrices take less time, because BLAS is faster with more rows."""
     bands = []
     for side, reach, count, q in zip(plan.side, plan.reaches, plan.counts, plan.orders):
         together = boxes_together(reach, count)

@@ -7,10 +7,10 @@ of each box and D(w) = sup_x |exp(i w x) - I exp(i w x)|,
 
     |exp(i w (x - y)) - I_x I_y exp(i w (x - y))| <= 2 D(w) + D(w)^2.
 
-On a box of side b, exp(i w x) = sum_m c_m(x) with |c_m| = 2 |J_m(w b / 2)| |T_m|, T_q is interpolated by 0 and
-T_(q + j) by -T_(q - j), so D(w) <= 2 |J_q| + 4 sum_(m > q) |J_m|, and |J_m(2 z)| <= z^m / m!. The absolute moments of
-the normal distribution make the mean of that a series of (b / (4 sqrt 2))^m / Gamma(m / 2 + 1), whose first term is
-attained for even q.
+On a box of side b, exp(i w x) = sum_m c_m(x) with |c_m| = 2 |J_m(w b / 2)| |T_m|. T_q is interpolated by 0 and
+T_(q + j) by -T_(q - j), so that D(w) <= 2 |J_q| + 4 sum_(m > q) |J_m|. For J_m we use |J_m(2 z)| <= z^m / m!. The
+absolute moments of the normal distribution make the mean of that a series of (b / (4 sqrt 2))^m / Gamma(m / 2 + 1),
+whose first term is attained for even q.
 
 **Translation.** Between the nodes of an axis stands g itself, up to a distance beyond which it is below an eighth of
 a hundredth of the axis's error: interpolation on both sides makes at most eight times that of what is left out (the
@@ -52,9 +52,10 @@ class GridPlan:
     reaches : tuple of d ints
         Boxes on either side whose nodes are translated to those of one.
     error_bound : float
-        On every entry of the kernel matrix, rounding included.
+        Bound on the error of every entry of the kernel matrix, rounding included.
     point, more, once, once_nodes : float
-        Predicted nanoseconds for one point and one column (there or back), for each further column, and for the rest.
+        Predicted nanoseconds: of a point with one column, to spread or to interpolate; of a point with each further
+        column; of sorting the rows and one translation; of the translation of each further column.
     nodes : int
     """
 
@@ -118,7 +119,8 @@ def _sides(error: float) -> np.ndarray:
 
 
 def _reach(extent: float, count: int, left_out: float) -> int:
-    """Boxes on either side, where an axis of this length is cut into so many, for such an error by all farther ones."""
+    """Boxes in reach on either side of one, for an axis cut into ``count``; all farther ones err by at most
+    ``left_out``."""
     return min(count - 1, ceil(sqrt(2.0 * log(8.0 / left_out)) * count / extent))
 
 

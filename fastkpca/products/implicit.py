@@ -84,12 +84,12 @@ class KernelMatrix:
     entries : Entries, optional
         Allows bounds from the entries of the matrix beyond the basis.
     n_threads : int
-        Of the products with the basis; the matrix's own know theirs.
+        Threads of the products with the basis; the products with the matrix have their own number.
     near : NearMatrix, optional
         Truncated matrix for the first phase and for bounds on the complement, where few values are not near zero; K is
         semidefinite then.
     sums : KeptSums, optional
-        Of the values by which ``search_product`` multiplies, where these are K's, and kept.
+        Sums of the values by which ``search_product`` multiplies, if these are values of K stored in memory.
     """
 
     product: Summation

@@ -37,21 +37,22 @@ __all__ = [
     "norm_bound",
 ]
 
-LEFT_OUT, LEFT_OUT_LOOSE = 0.1, 0.25
+LEFT_OUT_FRACTION, LOOSE_FRACTION = 0.1, 0.25
 """Share of a row's sum that is left out where rows lie evenly, over the root of tol, and at most over tol. Eigenvectors
 of the coarse matrix err by about as much, and eigenvalues from an exact product with these by its square. Where no gap
 is wider than what is left out, that has to be a part of tol itself."""
-LEAST_LOOSE = 1e-3
+LEAST_LOOSE_TOL = 1e-3
 """Tolerance up to which the root of tol alone counts: there a gap wider than that is needed for the eigenvectors."""
 PROBE_ROWS = 128
-"""Rows of a look: their near ones, or leaves of clusters, are counted for a price; of their values the mean."""
+"""Rows of a probe that predicts costs: it counts their near rows, or leaves of clusters, or takes the mean of their
+values."""
 PEAK_BYTES = 40.0
 """Peak bytes for each value while the matrix is assembled."""
 
 
 def near_reach(sigma: float, d: int, tol: float) -> float:
     """The distance beyond which values are left out: the share of a Gaussian beyond it is that of chi-squared."""
-    share = min(LEFT_OUT * sqrt(tol), max(LEFT_OUT_LOOSE * tol, LEFT_OUT * sqrt(LEAST_LOOSE)))
+    share = min(LEFT_OUT_FRACTION * sqrt(tol), max(LOOSE_FRACTION * tol, LEFT_OUT_FRACTION * sqrt(LEAST_LOOSE_TOL)))
     return sigma * sqrt(2.0 * float(scipy.special.gammainccinv(0.5 * d, share)))
 
 

@@ -248,9 +248,9 @@ class GramOperator(_RealOperator):
     """The kernel matrix k(x_i, y_j), shape (len X, len Y), as a LinearOperator: ``K @ U``, ``K.T @ U``, ...
 
     ``K[rows]`` are some of its rows as an array, for a number, a slice, numbers or truth values of rows, and
-    ``np.asarray(K)`` are all of them: entries themselves, whatever error ``products`` may have. Neither makes an array
-    of more than 2 GiB. ``K + A`` and ``A - K`` take another operator or a matrix; the sums, and ``2.0 * K``, are such
-    operators again.
+    ``np.asarray(K)`` are all of them. These are exact entries, also where products have an ``error_bound`` above 0.
+    Neither makes an array of more than 2 GiB. ``K + A`` and ``A - K`` take another operator or a matrix; the sums, and
+    ``2.0 * K``, are such operators again.
 
     Attributes
     ----------

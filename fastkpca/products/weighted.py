@@ -5,8 +5,8 @@ With D = diag(w), W = sum w and b = D^(1/2) 1 / W^(1/2) the weighted and centred
     (I - b b') D^(1/2) K D^(1/2) (I - b b'),
 
 whose null vector is b and not 1 / n^(1/2). The reflection P that exchanges the two (up to sign) makes of it
-H K' H with H = I - 1 1'/n and K' = P D^(1/2) K D^(1/2) P: the same eigenvalues, norm and trace, and whatever works with
-centred Gram matrices works with K' as it is. Vectors come back as P v.
+H K' H with H = I - 1 1'/n and K' = P D^(1/2) K D^(1/2) P: the same eigenvalues, norm and trace, so that methods for
+centred Gram matrices apply to K' unchanged. Vectors come back as P v.
 
 Kernel PCA without centring is the same with one more row and column of zeros: b is the last unit vector, P exchanges it
 with 1 / (n + 1)^(1/2), and H K' H = K'.
@@ -32,7 +32,7 @@ class Entries:
     Attributes
     ----------
     coordinates : Coordinates
-        Of a solver that works on this matrix.
+        Coordinates of a solver with this matrix.
     n_threads : int
 
     Parameters
@@ -143,7 +143,7 @@ class Coordinates:
         return vectors
 
     def at_rows(self, columns: np.ndarray) -> np.ndarray:
-        """The solver's columns, beside which its matrix is that of ``Entries``."""
+        """The solver's columns in the coordinates of the rows, in which ``Entries`` computes the matrix."""
         return columns
 
     def images(self, images: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@
 ``convert``    rows from what a user gives: the checks, and the errors that say what was found and what is needed
 ``values``     checks of the values: NaN and infinity, weights, the array for a result
 ``columns``    columns of new rows against those of the fit: number, names, ranges
-``view``       ``Rows``: tiles in float64, shifted and scaled, of whatever holds the rows
+``view``       ``Rows``: tiles in float64, shifted and scaled, of any object that holds rows
 ``summary``    one pass over the rows: box, mean, radius, and a sample
 ``sources``    rows that are not in memory, page by page, with a checksum of each page
 ``foreign``    objects of other libraries: frames, queries, Arrow tables, datasets, memory maps, iterables

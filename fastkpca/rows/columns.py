@@ -38,7 +38,7 @@ def check_same_columns(
         From ``as_rows``, which knows their names.
     n_features : int
     names : tuple of str or None
-        Of the columns of a model's training rows.
+        Names of the columns of a model's training rows.
     name : str
         What the caller's user knows the rows as.
     like : Rows, optional

@@ -55,11 +55,11 @@ def as_rows(
 ) -> Rows:
     """Rows of numbers from an array, sparse matrix, data frame or nested sequence, or from what is not in memory.
 
-    Arrays, memory maps and CSR matrices are read in place, tile by tile, in any byte order, strides or type, and so
-    are HDF5 and zarr datasets, Parquet, Dask collections and iterables of blocks (``sources``). A query that has not
-    run (``run_query``) runs once. Nothing is ever written to. Integers of 64 bits and long doubles keep all their
-    digits until a shift has been subtracted (``rows.Rows``); other numbers become float64 here, and whole numbers that
-    it would round are refused. NaN and infinity are left to the pass that reads the values (``rows.summarize``,
+    Arrays, memory maps and CSR matrices are read in place, tile by tile, in any byte order, strides or type. So are
+    HDF5 and zarr datasets, Parquet, Dask collections and iterables of blocks (``sources``). A query that has not run
+    (``run_query``) runs once. Nothing is ever written to. Integers of 64 bits and long doubles keep all their digits
+    until a shift has been subtracted (``rows.Rows``); other numbers become float64 here, and whole numbers that it
+    would round are refused. NaN and infinity are left to the pass that reads the values (``rows.summarize``,
     ``check_finite``), but for those of a data frame, which are named by their columns here.
 
     This is where names of columns are taken: the rows keep them (``Rows.names``), and ``check_same_columns`` compares.
@@ -112,13 +112,14 @@ def as_rows(
 
 
 def run_query(X: Any, name: str = "X", memory: float | None = None) -> Any:
-    """The table that a query gives which has not run (a LazyFrame of polars, a relation of DuckDB, what else speaks
-    Arrow's stream protocol alone); a frame that narwhals wraps without it; anything else as it is.
+    """The table of a query that has not run, the frame inside a wrapper of narwhals, or anything else as it is.
+
+    Queries are a LazyFrame of polars, a relation of DuckDB, and other objects that have only Arrow's stream protocol.
 
     Raises
     ------
     NoRouteError
-        The table takes more than ``memory`` bytes; so much of it was read.
+        The table takes more than ``memory`` bytes; reading stops there.
     """
     if type(X).__module__.startswith("narwhals."):
         X = X.to_native()

@@ -31,7 +31,7 @@ from .sources import (
 )
 from .view import EXACT, Rows
 
-# What an object is ------------------------------------------------------------------------------------------------
+# Kinds of objects -------------------------------------------------------------------------------------------------
 
 
 def is_frame(X: Any) -> bool:
@@ -259,7 +259,7 @@ def arrow_types(schema: Any) -> Iterator[tuple[str, str, bool]]:
 
 
 def columns_of_words(X: Any) -> str:
-    """Which columns of a frame or an Arrow table are not numeric, and what to do; empty where all are."""
+    """Columns of a frame or an Arrow table that are not numeric, and advice; empty where all are."""
     found = [(label, j, word) for j, (label, word, numeric) in enumerate(_types(X)) if not numeric]
     if not found:
         return ""
@@ -340,7 +340,8 @@ def frame_of(values: np.ndarray, scores: Any, names: tuple[str, ...] | None) -> 
 
 
 def _check_whole(column: np.ndarray, name: str, label: str, start: int) -> None:
-    """Whole numbers that become float64 beside other columns, or nulls, must be such as it holds."""
+    """Refuse whole numbers that float64 cannot hold, in columns that become float64 because of other columns or
+    nulls."""
     beyond = np.abs(column.astype(np.float64)) > EXACT
     if beyond.any():
         row = start + int(np.argmax(beyond))

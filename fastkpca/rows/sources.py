@@ -29,8 +29,8 @@ from ..base import parallel
 from ..errors import DataChangedError
 
 KEPT = 1 << 25
-"""Bytes of pages that are kept of rows that come one after the other (where any can be read again, two pages are), and
-of rows from files, which beyond go to a file without a name: little compared with `DEFAULT_MEMORY`, not measured."""
+"""Bytes of pages kept in memory, of rows that come one after the other (two pages, where any can be read again) and of
+rows from files. Further pages go to a file without a name. Small compared with `DEFAULT_MEMORY`; not measured."""
 
 
 def page_rows(row_bytes: int) -> int:

@@ -48,7 +48,7 @@ class _FirstPass:
         self.d, self.step, self.shift, self.index, self.spreads = d, step, shift, index, spreads
 
     def task(self, rows: Rows, i: int) -> _Look | None:
-        """Of tile i; None beyond the last row."""
+        """Summary of tile i; None beyond the last row."""
         start, stop = i * self.step, (i + 1) * self.step
         X = rows.tile(start, min(rows.n_samples, stop) if rows.counted else stop)
         if len(X) == 0:
@@ -84,7 +84,7 @@ class _FirstPass:
         return columns, box
 
     def join(self, a: _Look, b: _Look) -> _Look:
-        """Of the rows of both."""
+        """Summary of the rows of both."""
         count = a.count + b.count
         apart, share = b.mean - a.mean, b.count / count if count else 0.0
         squares = a.squares + b.squares + (apart**2 * (a.count * share) if self.spreads else 0.0)
@@ -124,7 +124,7 @@ def _largest_square(rows: Rows, step: int, index: np.ndarray, n_threads: int) ->
 
 
 def spread_rows(sample: np.ndarray, count: int) -> np.ndarray:
-    """At most ``count`` rows of a sample (seeded, random), spread evenly over it."""
+    """Rows of a sample (seeded, random), at most ``count``, spread evenly over it."""
     return sample if len(sample) <= count else sample[np.linspace(0, len(sample) - 1, count).astype(np.intp)]
 
 

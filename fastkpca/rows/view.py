@@ -24,7 +24,7 @@ from .sources import Source, nearest_and_rest
 __all__ = ["EXACT", "Columns", "Pass", "Rows", "holds_more", "refuse_not_finite"]
 
 EXACT = int(np.reciprocal(UNIT))
-"""Up to here, 2^53, float64 holds every whole number."""
+"""2^53: float64 holds every whole number up to this one."""
 
 
 def holds_more(dtype: np.dtype) -> bool:
@@ -108,7 +108,7 @@ class Columns:
     Attributes
     ----------
     numbers : tuple of int or None
-        Of the columns, all different; None: all columns in their order.
+        Numbers of the columns, all different; None: all columns in their order.
     widths : tuple of float or None
         What each of these columns is divided by, positive; None: nothing.
     """

@@ -1,4 +1,4 @@
-"""What the estimators share: kernels by scikit-learn's names, rows as scikit-learn checks them, threads, tags."""
+"""Common base of the estimators: kernels by scikit-learn's names, rows as scikit-learn checks them, threads, tags."""
 
 from __future__ import annotations
 

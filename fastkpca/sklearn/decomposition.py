@@ -49,7 +49,7 @@ from ..model.rows import float_type, new_rows
 from ..rows.convert import as_rows, check_finite
 from ..rows.foreign import frame_of, is_dask, named_columns
 from ..solve.ridge import solve_ridge
-from ..solve.small import HELD_WHOLE
+from ..solve.small import MAX_WHOLE_ROWS
 from .base import KernelTransformer, by_blocks, prints_lines
 from .kernels import is_sklearn_kernel
 from .spectra import (
@@ -102,11 +102,11 @@ class KernelPCA(KernelTransformer):
         ``sklearn.metrics.pairwise.pairwise_kernels`` ('laplacian', 'chi2', 'additive_chi2'); a function of two rows
         that returns a number. Here also any name of ``fastkpca.list_kernels()`` and any ``fastkpca.kernels.Kernel``.
     gamma : float, default=None
-        Of rbf, poly, sigmoid, laplacian and chi2; None means 1 / n_features. For 'rbf' it is 1 / (2 sigma^2).
+        Parameter of rbf, poly, sigmoid, laplacian and chi2; None means 1 / n_features. For 'rbf' it is 1 / (2 sigma^2).
     degree : float, default=3
-        Of poly.
+        Degree of poly.
     coef0 : float, default=1
-        Of poly and sigmoid.
+        Constant term of poly and sigmoid.
     kernel_params : dict, default=None
         Keyword arguments of a callable kernel; here also the parameters of a kernel of fastkpca's by name, as in
         ``kernel="gaussian", kernel_params={"sigma": 0.5}``.
@@ -134,8 +134,8 @@ class KernelPCA(KernelTransformer):
         Accepted and without effect: X is never changed, and the model keeps what ``transform`` needs. Changing X after
         ``fit`` changes only ``X_fit_``.
     n_jobs : int, default=None
-        Number of threads; -1 is one for each processor. None takes as many as BLAS may use. Results do not depend on
-        it. A function of two rows is called from several threads only where a number is given.
+        Number of threads; -1 is one for each processor. None takes the number that BLAS may use. Results do not depend
+        on it. A function of two rows is called from several threads only where a number is given.
     verbose : int, default=0
         Above 0, ``fit`` and ``partial_fit`` print a line for each step on stdout: those of the logger "fastkpca".
     method : {'auto', 'dense', 'features', 'krylov'}, default='auto'
@@ -148,16 +148,17 @@ class KernelPCA(KernelTransformer):
     failure_probability : float, default=None
         As in ``fastkpca.kpca``: how rarely intervals that rest on random numbers may fail; None is 1e-6.
     forget : float, default=1.0
-        Of ``partial_fit``: factor for the weights of all rows before, for each call; 0.9 halves them in seven.
+        Factor by which each call of ``partial_fit`` multiplies the weights of all rows before; 0.9 halves them in
+        seven.
 
     Attributes
     ----------
     eigenvalues_ : ndarray of shape (n_components,)
-        Of the centred kernel matrix, in decreasing order; float64. 0 for components without variance.
+        Eigenvalues of the centred kernel matrix, in decreasing order; float64. 0 for components without variance.
     eigenvectors_ : ndarray of shape (n_samples, n_components)
-        Of the centred kernel matrix, with signs as scikit-learn's: the entry that is largest in size is positive; with
-        ``sample_weight`` w of that whose entries are times (w_i w_j)^(1/2), where the scores decide the signs.
-        Computed from the scores when asked for. Where the eigenvalue is 0, some basis of the null space.
+        Eigenvectors of the centred kernel matrix, with signs as scikit-learn's: the entry that is largest in size is
+        positive; with ``sample_weight`` w of that whose entries are times (w_i w_j)^(1/2), where the scores decide the
+        signs. Computed from the scores when asked for. Where the eigenvalue is 0, some basis of the null space.
     dual_coef_ : ndarray of shape (n_samples, n_features)
         Inverse transform matrix, where ``fit_inverse_transform``.
     X_transformed_fit_ : ndarray of shape (n_samples, n_components)
@@ -598,7 +599,7 @@ class KernelPCA(KernelTransformer):
             return None, 0.0
         number = None if self._number is None else min(n, self._number)
         route = self._route()
-        if self.tol == 0 and number is not None and route != "dense" and n > HELD_WHOLE:
+        if self.tol == 0 and number is not None and route != "dense" and n > MAX_WHOLE_ROWS:
             number += EXTRA_COMPONENTS if number + EXTRA_COMPONENTS < n else 0
         c = number if self._fraction is None else self._fraction
         passes = 30 if self.max_iter is None else self.max_iter

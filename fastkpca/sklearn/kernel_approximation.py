@@ -2,10 +2,10 @@
 
     from fastkpca.sklearn import Nystroem      # was: from sklearn.kernel_approximation import Nystroem
 
-With the landmarks P, features are (K_PP + nu I)^(-1/2) k(P, x): those of ``maps.pivots``, L^-1 k(P, x) with
-L L' = K_PP + nu I, times the orthogonal matrix Q = W Z' of L' = W S Z', so that N = Z S^-1 Z' is their normalization:
-N k(P, x) = Z S^-1 Z' L L^-1 k(P, x) = Z W' L^-1 k(P, x). Products of features do not see Q, and so the residual of that
-map is the residual of these features.
+With the landmarks P, features are N k(P, x), N = (K_PP + nu I)^(-1/2). The map of ``maps.pivots`` is L^-1 k(P, x) with
+L L' = K_PP + nu I. Let L' = W S Z' be a singular value decomposition, so that N = Z S^-1 Z'. Then N k(P, x) = Z S^-1 Z'
+L L^-1 k(P, x) = Z W' L^-1 k(P, x): the two differ by the orthogonal matrix Z W'. Inner products of features are the
+same, and so is the residual.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ class Nystroem(KernelTransformer):
     kernel : str, callable, or kernel of fastkpca, default='rbf'
         As in ``fastkpca.sklearn.KernelPCA``.
     gamma : float, default=None
-        Of rbf, poly, sigmoid, laplacian and chi2; None means 1 / n_features, and 1 for chi2.
+        Parameter of rbf, poly, sigmoid, laplacian and chi2; None means 1 / n_features, and 1 for chi2.
     coef0 : float, default=None
-        Of poly and sigmoid; None means 1.
+        Constant term of poly and sigmoid; None means 1.
     degree : float, default=None
-        Of poly; None means 3.
+        Degree of poly; None means 3.
     kernel_params : dict, default=None
         Keyword arguments of a callable kernel; here also the parameters of a kernel of fastkpca's by name.
     n_components : int, default=100

@@ -52,7 +52,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         within them. 'both': the sum of both, each over its mean on the training rows. 'auto': 'both' where the number
         of components is chosen with the kernel, else 'spe'.
     contamination : 'auto' or float, default='auto'
-        'auto': new ordinary rows lie beyond the limit with probability 5 % at most, whatever their distribution. The
+        'auto': new ordinary rows lie beyond the limit with probability 5 % at most, for any distribution. The
         components are those of four fifths of the rows, drawn at random, and the limit is the order statistic of the
         others. At least 19 are left out, or half of the rows, where a `LimitsWarning` tells the larger probability. A
         number in (0, 0.5]: the components are those of all rows, and this share of them lies beyond the limit, as in

@@ -14,8 +14,9 @@ from ..base import tall
 from ..base.rounding import UNIT, rounding_factor
 from .certificate import YOUNG, RitzBlock
 
-NEGLIGIBLE = 1e-9
-"""Fraction of the norm of images below which their part outside of the span is added to ``lost`` and dropped."""
+NEGLIGIBLE = float(np.sqrt(UNIT))
+"""Fraction of the norm of images below which their part outside of the span is added to ``lost`` and dropped: its
+square is rounding."""
 
 
 class Basis:
@@ -139,7 +140,7 @@ class Basis:
         self.size = Y.shape[1]
         self._outside = [(slice(0, self.size), outside)]
 
-    # what is known -------------------------------------------------------------------------------------------
+    # Rayleigh-Ritz -------------------------------------------------------------------------------------------
 
     def ritz(self) -> RitzPairs:
         """Ritz values, descending, with their vectors' coordinates and residuals."""

@@ -21,7 +21,8 @@ from .basis import Basis
 from .certificate import NO_BOUND, SAYS_NOTHING, Bound, MatrixInfo, RitzBlock
 
 BELOW = 0.9
-"""Largest bound on the complement that a proof aims at, over the last wanted eigenvalue."""
+"""Largest bound on the complement that a proof aims at, over the last wanted eigenvalue. A quarter of it takes 1.5
+times as long (median of the fits that change; ``benchmarks/speed/constants.py``)."""
 NARROWEST = 0.01
 """Least width of a gap, and the residual norm at which a Ritz value is taken as located, over the last wanted
 eigenvalue. An eigenvalue in the gap has to be found, or proved absent."""

@@ -1,7 +1,7 @@
-"""Block Krylov on the centred Gram matrix A = H K H, until every interval around an eigenvalue meets tol.
+"""Block Krylov on the centred Gram matrix A = H K H, until every interval is at most tol lambda_1 wide.
 
-The cost is in the passes over the n^2 kernel values, hardly in the columns of a product. So there are few passes with
-several columns each, and the whole Krylov space is kept.
+K is the n x n kernel matrix and H = I - 1 1'/n. The cost is in the passes over the n^2 kernel values, hardly in the
+columns of a product. So there are few passes with several columns each, and the whole Krylov space is kept.
 
 1. `_space`: columns of a pass, and the limit on those of the basis.
 2. `near_start`: Ritz vectors of a truncated kernel matrix, and filter bounds on the complement, where one is given.
@@ -47,24 +47,25 @@ class KrylovResult(Eigenpairs):
     Attributes
     ----------
     images : ndarray (n, c)
-        Kc times the vectors, as the exact passes computed it.
+        A times the vectors, as the exact passes computed it.
     block : RitzBlock
         Inner products of all Ritz vectors, and of their residuals.
     seconds : float
-        What the run has cost, as predicted.
+        Predicted seconds of all steps that were carried out.
     passes, search_passes : int
-        Over the exact kernel values, all of them; and how many of these were in float32.
+        Number of all passes over the exact kernel values, and of those in float32 among them.
     factorisations : int
-        By Cholesky, of the matrix beyond some vectors.
+        Number of Cholesky factorisations of P A P, for bounds on the complement.
     negative_end : float
         Most negative Ritz value, 0 if none is: how indefinite the matrix is at least.
     history : tuple of (passes, width / theta_1)
         At each convergence check of the float64 passes.
     search_history : tuple of (passes, width / theta_1)
-        What the search expected after its float32 passes: estimates, no bounds.
+        Estimated widths after the float32 passes; no bounds.
     row_means : ndarray (n,)
-        Of K.
+        Row means of K.
     grand_mean : float
+        Mean of all entries of K.
     message : str
         Empty where every interval is at most tol * theta_1 wide (and the fraction is reached, where one was asked for);
         else what would help.
@@ -110,7 +111,7 @@ def block_krylov(
     block_size : int, optional
         Columns of a pass (`default_block_size`).
     proofs : sequence of Proof
-        Further proofs, for what is known of this matrix.
+        Further bounds on the complement, which hold for this matrix only, such as `second_order.OfMap`.
     rng : numpy.random.Generator or int
     progress : callable, optional
         progress("krylov", passes, most passes) after each pass.
@@ -132,10 +133,10 @@ def block_krylov(
     space = _space(matrix, target, budget, block_size, rng)
     proofs = [*proofs, Sums(), Factorisation()]
     known, searched, flat = np.empty(0), None, False
-    share = 0.5 * target.failure  # of a random first block, or of filters in its place; and of explorations
+    share = 0.5 * target.failure  # for a random first block or the filters in its place, and again for explorations
     if matrix.near is not None and target.probabilistic and target.fraction is None:
         found = near_start(matrix, target, expenses, budget.pass_seconds / space.block, share, rng)
-        flat = found is None
+        flat = found is None  # no gap in the spectrum of the truncated matrix
         if found is not None:
             start, known, filters = found
             proofs += filters
@@ -199,7 +200,7 @@ def _first_block(start: np.ndarray | None, space: Space) -> np.ndarray:
 def _search(A: CentredProducts, X: np.ndarray, space: Space, target: SolverTarget, expenses: Expenses) -> Search:
     single = InFloat32(A)
     judge = Search(single, space, target, expenses)
-    # a run from a random block takes some times the passes of an exploration, in blocks that are wider
+    # the alternative is a run from a random block: several times the passes of an exploration, in wider blocks
     wide = _random_block(space, target, expenses.budget.passes)
     proof = Factorisation()
     if proof.passes_for(A, target.c, space, expenses.budget, wide) <= 3 * EXPLORING_PASSES:
@@ -217,7 +218,7 @@ def _random_block(space: Space, target: SolverTarget, passes: int) -> int:
 
 
 def _prepare_norm(A: CentredProducts, searched: ConvergenceMonitor | None) -> None:
-    """The first exact pass measures the norm where the trace alone will not do."""
+    """Let the first exact pass compute |A|_F if the trace alone is not expected to bound the complement."""
     semidefinite = A.matrix.positive_semidefinite and A.matrix.trace is not None
     if searched is None or not semidefinite or A.norm_bound is not None:
         A.measures = not semidefinite

@@ -4,22 +4,23 @@
 2. `RitzBlock.errors`: bounds on the errors of orthogonality, Ritz values and residuals from eta and rounding.
 3. `RitzBlock.residual_factor`: L with L'L >= R'R, rounding included.
 4. `upper_ends`: upper bounds from theta, L and mu, by one eigenvalue problem of order 2 m (below).
-5. `ritz_certificate`: these, at most tr A / i and |A|_F / i^(1/2); lower bounds theta_i - s, s from step 2.
+5. `ritz_certificate`: the least of these, tr A / i and |A|_F / i^(1/2); lower bounds theta_i - s, s from step 2.
 6. `cluster_labels`: clusters of eigenvalues whose intervals overlap.
 7. `angle_bounds`: angles between Ritz vectors and invariant subspaces, cluster by cluster.
 
 `feature_certificate` and `dense_certificate` replace steps 1 to 5 for a feature map alone and for LAPACK's eigenvalues.
 
 Notation: A is the centred Gram matrix (n x n, symmetric), V has m nearly orthonormal columns, T = sym(V' A V),
-R = A V - V T, P = I - V V', and mu bounds the largest eigenvalue of P A P from above. In the basis (V, complement)
+R = A V - V T and P = I - V V'. D is P A P on the complement of V, and mu an upper bound on its largest eigenvalue. In
+the basis (V, complement)
 
     A = [ T  R' ]        and  mu I - D  is positive semidefinite, so that  A <= [ T   R'  ]
         [ R  D  ]                                                               [ R  mu I ]
 
 in the order of symmetric matrices. The eigenvalues of the right side bound those of A from above (Weyl), those of T
-from below (Cauchy's interlacing). With R = Q L only a matrix of order 2 m is left: its eigenvalues above mu are the
-roots tau of lambda_i(T + L'L / (tau - mu)) = tau, which is the inertia (Schur complement) form; one eigenvalue
-problem replaces the bisection. The bounds mu come from the proofs (``proofs``, ``small``, ``sampled``).
+from below (Cauchy's interlacing). With R = Q L, the columns of Q orthonormal, [T, L'; L, mu I] of order 2 m has the
+same eigenvalues, but for copies of mu. Those above mu are the roots tau of lambda_i(T + L'L / (tau - mu)) = tau, which
+is the inertia (Schur complement) form. The bounds mu come from the proofs (``proofs``, ``small``, ``sampled``).
 
 "Guaranteed" includes rounding: the bounds on computed products are those of probabilistic rounding analysis
 (N. J. Higham and T. Mary, SIAM J. Sci. Comput. 41, 2019), five standard deviations, never the worst case n u.
@@ -50,11 +51,13 @@ class Bound:
     Attributes
     ----------
     mu : float
+        Upper bound on lambda_max(P A P).
     form : str
-        "trace", "frobenius", "cholesky", "lanczos", "gap", "start", "filter", "sampled", or
-        "none"; "hope": assumed, for planning only.
+        "trace", "frobenius" or "gap" (``beyond``), "lanczos" (`beyond.exploration_bound`), "cholesky" (``rest``,
+        ``small``), "start" (``random_start``), "filter" (``filtered``), "sampled" (``sampled``), or "none". "hope":
+        assumed, for planning only (`proofs.Filter`).
     failure_probability : float
-        0: it always holds, but for the model of rounding.
+        Probability that mu is no upper bound, over the random numbers drawn; 0 for a guaranteed bound.
     """
 
     mu: float
@@ -81,9 +84,9 @@ class Certificate:
     clusters : ndarray (c,), int
         Equal labels for neighbours whose intervals overlap.
     outside : Bound or None
-        On the eigenvalues outside the subspace, where the intervals follow from one.
+        Bound on the eigenvalues outside the subspace, where the intervals follow from one.
     rounding : float
-        Part of each end that is there for rounding.
+        Part of the distance from a Ritz value to either end of its interval that accounts for rounding.
     failure_probability : float
         0: guaranteed.
     """
@@ -117,7 +120,7 @@ class Certificate:
         )
 
     def tightened(self, upper: np.ndarray) -> Certificate:
-        """With upper ends at most ``upper``, (any number,), which are known of the first eigenvalues themselves."""
+        """The certificate with its upper ends lowered to ``upper``, bounds on any number of leading eigenvalues."""
         bounds = self.eigenvalue_bounds.copy()
         c = min(len(bounds), len(upper))
         bounds[:c, 1] = np.maximum(np.minimum(bounds[:c, 1], upper[:c]), bounds[:c, 0])
@@ -166,7 +169,7 @@ def product_error(
     ----------
     n, columns : int
     norm : float
-        Bound on the Frobenius norm of K itself (not of Kc: cancellation in centring is what this is about).
+        Bound on the Frobenius norm of K itself, not of Kc: rounding is relative to K, as centring cancels.
     entry_error : float
         Bound on |computed K_ij - K_ij|; it perturbs K by a matrix of Frobenius norm at most n * entry_error.
     error_bound : float
@@ -178,9 +181,10 @@ def product_error(
 
     Notes
     -----
-    Each column errs by at most rounding_factor(n) u | |K| |v| |_2 <= rounding_factor(n) u |K|_F. Of the entries, pass b
-    has errors E_b, and V = [V_1, V_2, ...]: |[E_1 V_1, E_2 V_2, ...]|_F^2 <= sum |E_b|_F^2, as |V_b|_2 = 1. That holds
-    for combinations V C of these columns, with C orthonormal, as well, of however few columns.
+    Each column errs by at most rounding_factor(n) u | |K| |v| |_2 <= rounding_factor(n) u |K|_F. Pass b
+    multiplies the columns V_b of V = [V_1, V_2, ...], with errors E_b of the entries. As |V_b|_2 = 1,
+    |[E_1 V_1, E_2 V_2, ...]|_F^2 <= sum |E_b|_F^2. That also holds for combinations V C of these columns, with any
+    number of orthonormal columns in C.
     """
     each = rounding_factor(n) * UNIT * norm + n * error_bound
     return float(np.sqrt(columns) * each + np.sqrt(passes or columns) * n * entry_error)
@@ -228,12 +232,15 @@ class RitzBlock:
 
     @cached_property
     def errors(self) -> RitzErrors | None:
-        """None where the columns are far from orthonormal, or the error of their images is not known.
+        """Errors by rounding; None where the columns are far from orthonormal, or the images' error is not known.
 
-        Let S = V'V = I + O(delta), V_o = V S^(-1/2). From Y = A V + F, |F| <= eta, follows
-        A V = V T + R - F, so V_o' A V_o = S^(1/2) T S^(-1/2) + S^(-1/2) V'(R - F) S^(-1/2), within
-        s = 3 delta |T| + (|V'R| + (1 + delta) eta) / (1 - delta) of T for delta <= 1/4; and the residual of V_o is
-        (I - V_o V_o')(R - F) S^(-1/2), because (I - V_o V_o') V = 0. Delta therefore does not meet |A| there.
+        Let S = V'V = I + O(delta), V_o = V S^(-1/2). The computed image is Y = A V + F with |F| <= eta, so that
+        A V = V T + R - F. Then
+
+            V_o' A V_o = S^(1/2) T S^(-1/2) + S^(-1/2) V'(R - F) S^(-1/2)
+
+        differs from T by at most s = 3 delta |T| + (|V'R| + (1 + delta) eta) / (1 - delta), for delta <= 1/4. The
+        residual of V_o is (I - V_o V_o')(R - F) S^(-1/2), because (I - V_o V_o') V = 0: no product delta |A| occurs.
         """
         m, theta, eta = len(self.compression), self.theta, self.product_error
         # |error|_2 of an m x m matrix of inner products of unit columns
@@ -335,9 +342,9 @@ class FeatureSums:
     rounding : float
         ``FeatureMap.rounding``: relative rounding of phi(x).
     weight_sum : float, optional
-        Sum of the rows' weights, where they have any; it takes the place of n beside an entry's error.
+        Sum of the rows' weights, where they have any; it takes the place of n in n ``entry_defect``.
     residual : Bound, optional
-        On the largest eigenvalue of E, where one smaller than tr E is known.
+        Bound on the largest eigenvalue of E, where one smaller than tr E is known.
     moment_error : float
         ``Moments.error``.
     """
@@ -354,7 +361,7 @@ class FeatureSums:
 
     @property
     def left_out(self) -> Bound:
-        """On the largest eigenvalue of E."""
+        """Bound on the largest eigenvalue of E."""
         trace = Bound(self.residual_trace, "trace")
         return trace if self.residual is None or self.residual.mu >= trace.mu else self.residual
 
@@ -448,9 +455,9 @@ def _ends(bounds: np.ndarray) -> np.ndarray:
 def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarray, c: int, error: float) -> np.ndarray:
     """Angles (radians) between the c first Ritz vectors, cluster by cluster, and the true invariant subspaces.
 
-    Davis and Kahan's sin theta theorem (SIAM J. Numer. Anal. 7, 1970): sin <= |R_I|_2 / gap, where R_I are the
-    residuals of the returned vectors of a cluster and the gap is from their Ritz values to every eigenvalue outside
-    the cluster, which the intervals of the neighbours bound.
+    Davis and Kahan's sin theta theorem (SIAM J. Numer. Anal. 7, 1970): sin <= |R_I|_2 / gap. R_I are the residuals of
+    the returned vectors of a cluster. The gap is the distance from their Ritz values to the nearest eigenvalue outside
+    the cluster; the intervals of the neighbours bound it from below.
 
     Parameters
     ----------
@@ -459,7 +466,7 @@ def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarra
     residual_gram : ndarray (m, m) or (m,)
         R'R in Ritz coordinates, or its diagonal where no more is known.
     bounds : ndarray (m, 2)
-        Of all m, so that the neighbour beyond c is known too.
+        Intervals of all m eigenvalues, so that the neighbour beyond c is known too.
     error : float
         Rounding in theta and in the residuals.
     """
@@ -493,7 +500,7 @@ def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarra
 
 
 def largest_eigenvalue(A: np.ndarray) -> float:
-    """By LAPACK, of a symmetric matrix; infinite where A is not finite."""
+    """Largest eigenvalue of a symmetric matrix, by LAPACK; infinite where A is not finite."""
     return float(np.linalg.eigvalsh(A)[-1]) if np.isfinite(A).all() else inf
 
 
@@ -550,31 +557,31 @@ def _nothing_known(c: int, trace: tuple[float, float] | None) -> Certificate:
 def feature_certificate(
     values: np.ndarray, c: int, sums: FeatureSums, solved: Certificate | None = None, solved_residual: float = 0.0
 ) -> Certificate:
-    """Intervals from a feature map alone: lambda_i(Phi) <= lambda_i <= lambda_i(Phi) + |E|, each +- n entry_defect.
+    """Intervals from a feature map alone: theta_i <= lambda_i <= theta_i + |E|, each +- n entry_defect.
 
-    E is the residual of the map (`FeatureSums`).
+    theta_i are the eigenvalues of C = Phi' H Phi, and E is the residual of the map (`FeatureSums`).
 
     Parameters
     ----------
     values : ndarray (at least min(c + 1, D),)
-        Eigenvalues of the centred second moment Phi' H Phi, descending, as LAPACK computed them; where there are
+        Eigenvalues theta_i of the centred second moment C, descending, as LAPACK computed them; where there are
         fewer than c the others are zero. The one after c bounds the angle of the last cluster.
     c : int
     sums : FeatureSums
     solved : Certificate, optional
-        Of ``values``, where these are not LAPACK's but Ritz values of a moment held as an operator (at least c
-        intervals; the moment's own accumulation is then n terms of size at most 1, not a sum of squares).
+        Certificate of ``values``, where these are not LAPACK's but Ritz values of a moment held as an operator: at
+        least c intervals. The moment's accumulation is then n terms of size at most 1, not a sum of squares.
     solved_residual : float
-        |C V - V diag(values)|_2 of the vectors that go with them.
+        |C Y - Y diag(values)|_2 of their eigenvectors Y.
 
     Notes
     -----
-    Weyl: 0 <= H E H <= |E| <= tr E (`FeatureSums.left_out`). A matrix with entries at most ``entry_defect`` has
-    norm at most n * entry_defect. The angle follows from Davis and Kahan with residual |H E H + defect part|.
+    Weyl: 0 <= H E H <= |E| I, and |E| <= tr E (`FeatureSums.left_out`). A matrix with entries at most ``entry_defect``
+    has norm at most n * entry_defect. The angle follows from Davis and Kahan with residual |H E H + defect part|.
 
-    Rounding of the features perturbs H Phi by a matrix of Frobenius norm at most r = rounding sqrt(tr K), so each
-    singular value by r (Weyl) and each eigenvalue by 2 sqrt(lambda) r + r^2: a bound of rounding tr K would be useless
-    where K is nearly constant, since tr K is then 1 / rounding' times the largest centred eigenvalue.
+    Rounding of the features perturbs H Phi by a matrix of Frobenius norm at most r = rounding sqrt(tr K). So each
+    singular value moves by at most r (Weyl), and each eigenvalue by 2 sqrt(lambda) r + r^2. The simpler bound rounding
+    tr K would be useless where K is nearly constant: tr K is then many times the largest centred eigenvalue.
     """
     values = np.asarray(values, dtype=np.float64)
     if not sums.residual_trace + sums.defect_norm + sums.kernel_trace < SAYS_NOTHING:
@@ -590,7 +597,7 @@ def feature_certificate(
     hi = (np.sqrt(high) + sums.rounded) ** 2 + left_out.mu + sums.defect_norm
     bounds = np.column_stack([lo, hi])
     side = float(max(theta[0] - lo[0], hi[0] - theta[0] - left_out.mu))
-    # of v = Phi y / sqrt(theta) the residual is Phi (C y - theta y) / sqrt(theta), besides what the map leaves out
+    # the residual of v = Phi y / sqrt(theta) is Phi (C y - theta y) / sqrt(theta), plus at most the norm of E
     scaled_residual = 0.0
     if solved_residual:
         scaled_residual = solved_residual * float(np.sqrt(hi[0]) / np.sqrt(max(theta[min(c, m) - 1], 1e-300)))
@@ -622,10 +629,10 @@ def _solver_ends(
 def feature_trace(sums: FeatureSums) -> tuple[float, float]:
     """Interval of tr(H K H) from a feature map alone: [T, T + tr E] for T = tr(Phi' H Phi), and rounding.
 
-    sqrt(T) is the Frobenius norm of H Phi, so rounding of the features moves it by at most r = rounding sqrt(tr K);
-    the sum of squares adds (rounding_factor(n) + 8) u T, and ``moment_error``; what is not semidefinite has a trace of
-    at most n * entry_defect in size. The residual's part lies between 0 and tr E: its own rounding is in
-    ``residual_trace``.
+    Let T = tr(Phi' H Phi). sqrt(T) is the Frobenius norm of H Phi, so rounding of the features moves it by at most
+    r = rounding sqrt(tr K). The sum of squares adds (rounding_factor(n) + 8) u T and ``moment_error``. The part of
+    K - Phi Phi' that is not semidefinite has a trace of at most n ``entry_defect`` in size. The trace of H E H is
+    between 0 and ``residual_trace``, which includes its own rounding.
     """
     trace = sums.trace
     # a trace below zero is an error of at least its size
@@ -650,9 +657,9 @@ def dense_certificate(values: np.ndarray, c: int, *, n: int, norm: float, entry_
 
     Notes
     -----
-    Backward error of centring, 6 u |K|_F plus the means' rounding, and of tridiagonal reduction and its eigenvalues,
-    p(n) u |Kc|_2 with p(n) in practice below sqrt(n) (Higham and Mary 2019; LAPACK Users' Guide, section 4.7.1, takes p
-    = 1 to 10); 4 sqrt(n) + 16 is taken here, times the norm of K.
+    The backward error of centring is 6 u |K|_F plus the means' rounding. That of tridiagonal reduction and its
+    eigenvalues is p(n) u |Kc|_2. In practice p(n) is below sqrt(n) (Higham and Mary 2019; LAPACK Users' Guide, section
+    4.7.1, takes p = 1 to 10). Here it is (4 sqrt(n) + 16) u times the norm of K.
     """
     values = np.asarray(values, dtype=np.float64)
     error = (4.0 * sqrt(n) + 16.0) * UNIT * norm + n * entry_error

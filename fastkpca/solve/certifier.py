@@ -17,7 +17,7 @@ from .task import SolverTarget
 
 NEAR = 4.0
 """Predicted width, over tol, above which no certificate is computed."""
-LAST_PROOF = 4.0
+MAX_LAST_PROOF_RATIO = 4.0
 """Largest cost of a proof when no pass is left, over the cost of the run so far."""
 UNCERTAIN = 2.0
 """Factor on the predicted cost of a proof that may fail, when it is compared with a certain one."""
@@ -30,7 +30,7 @@ class Certifier(ConvergenceMonitor):
     ----------
     proofs : Proofs
     searched : ndarray
-        Ritz values of a search, of which the basis holds a few vectors only: to plan by.
+        Ritz values of the float32 phase, for predictions; the basis holds only a few of their vectors.
     block : RitzBlock
         Inner products at the last check.
     certificate : Certificate
@@ -77,13 +77,13 @@ class Certifier(ConvergenceMonitor):
         return False
 
     def _check_pace(self, width: float) -> None:
-        """By the width that is expected where none is proved yet; an exploration has its own forecast."""
+        """Check the pace with the predicted width where none is proved yet; an exploration has its own forecast."""
         if not self.proofs.is_exploring:
             self.check_pace(width if np.isfinite(width) else self.predicted_width(self.optimistic_bound()))
 
     @property
     def is_last(self) -> bool:
-        """No pass can follow."""
+        """True if no pass can follow."""
         return self.expenses.over or self.basis.room == 0 or self.is_outgrown
 
     def may_suffice(self, mu: float) -> bool:
@@ -107,9 +107,9 @@ class Certifier(ConvergenceMonitor):
         return max(min(optimistic_bound, BELOW * max(float(self.ritz.theta[c - 1]), 0.0)), self._least_rest())
 
     def _least_rest(self) -> float:
-        """The largest eigenvalue that has not been found is no smaller: the sum of squares of all such over their sum.
+        """Estimate of the lower bound |P A P|_F^2 / tr(P A P) of lambda_max(P A P).
 
-        A flat spectrum has many of them, and the Ritz values behind those wanted say nothing of it.
+        In a flat spectrum it is above the Ritz values behind those wanted, which have not converged.
         """
         info, theta = self.info(), np.maximum(self.ritz.theta, 0.0)
         if info.trace is None or info.norm is None:
@@ -164,33 +164,33 @@ class Certifier(ConvergenceMonitor):
 
 
 class Proof:
-    """A method that bounds the eigenvalues outside of the basis."""
+    """A method that bounds the eigenvalues on the complement of the basis (see ``proofs``)."""
 
     free = certain = True
     due = 0.0
-    """Seconds that the run has to have cost, before it is carried out once more: as much again as the last time."""
+    """Predicted seconds of the run before which the proof is not repeated: its own cost after the last time."""
 
     def price(self, run: Certifier) -> float:
-        """Seconds until it makes the intervals narrow, as expected; infinite where it is not possible, or says at
-        once all that it ever will."""
+        """Predicted seconds until the intervals meet tol by this proof; infinite where that is not possible, or where
+        further passes do not improve it."""
         return np.inf
 
     def chosen(self, run: Certifier) -> None:
-        """It is the cheapest: passes are made until it will do."""
+        """Note that this free proof is the cheapest: passes are made until it suffices."""
 
     def certificate(self, run: Certifier) -> Certificate | None:
-        """From what it knows now, or for its price; None where that is nothing."""
+        """Certificate with this bound, computed at its price unless it is free; None if there is no bound."""
         raise NotImplementedError
 
     def steps_to_come(self) -> int | None:
-        """Blocks until it is expected to say enough, while it explores, so that each continues the last; else None."""
+        """Predicted number of blocks until an exploration suffices, each of which continues the last; else None."""
         return None
 
     def appended(self, run: Certifier) -> None:
-        """A block of the Krylov space has been appended."""
+        """Note that a block of the Krylov space has been appended."""
 
     def restarted(self) -> None:
-        """Most of the basis has been dropped."""
+        """Note that most of the basis has been dropped."""
 
     def next_block(self, run: Certifier) -> np.ndarray | None:
         """Next block, where the proof needs a particular one; else None."""
@@ -205,7 +205,7 @@ class Proofs:
         self.cheapest: Proof | None = None
         """Free proof for which passes are made, chosen by the last call of ``proved``; else None."""
         self.recorded_failures: dict[Proof, float] = {}
-        """Probabilities with which those that have said something may fail."""
+        """Failure probabilities of the proofs that have returned a certificate."""
         self.factorisations = 0
 
     def certified(self, run: Certifier) -> Certificate:
@@ -224,7 +224,7 @@ class Proofs:
         return self._jointly(best)
 
     def _jointly(self, best: Certificate) -> Certificate:
-        """One is chosen by what the others say: any of them may be the one that fails."""
+        """The certificate with the failure probabilities added up: the choice depends on all of them (union bound)."""
         return (
             replace(best, failure_probability=sum(self.recorded_failures.values()))
             if best.failure_probability
@@ -232,8 +232,8 @@ class Proofs:
         )
 
     def proved(self, run: Certifier, best: Certificate, *, last: bool) -> Certificate:
-        """The certificate after the cheapest proof, where that is one to be carried out now."""
-        limit = run.expenses.budget.seconds  # what has been spent is spent: a proof is the last of the costs
+        """The certificate after the proofs that are carried out now, in the order of their prices."""
+        limit = run.expenses.budget.seconds  # for the proof alone: it ends the run, whose past cost does not matter
         steps = self.steps_to_come()
         if steps and not last:
             return best
@@ -242,7 +242,7 @@ class Proofs:
         self.cheapest = None
         for seconds, i in priced:
             proof = self.proofs[i]
-            too_dear = seconds > (min(limit, LAST_PROOF * run.expenses.seconds) if last else limit)
+            too_dear = seconds > (min(limit, MAX_LAST_PROOF_RATIO * run.expenses.seconds) if last else limit)
             if seconds == np.inf or too_dear or (last and proof.free):
                 continue
             if proof.free:
@@ -251,7 +251,7 @@ class Proofs:
                 break
             run.expenses.log("a %s follows: %.2g s predicted", type(proof).__name__.lower(), seconds)
             run.expenses.seconds += seconds
-            if proof.certain:  # one by chance that has failed has found what was missed
+            if proof.certain:  # a probabilistic one that has failed has found a missed eigenvector, and may be repeated
                 proof.due = run.expenses.seconds + seconds
             other = proof.certificate(run)
             if other is not None:
@@ -270,7 +270,7 @@ class Proofs:
             proof.restarted()
 
     def steps_to_come(self) -> int | None:
-        """Steps to come of the exploration, if one is under way."""
+        """Remaining steps of an exploration; None if none is running."""
         return next((n for n in (proof.steps_to_come() for proof in self.proofs) if n is not None), None)
 
     @property

@@ -13,16 +13,19 @@ from .task import SolverBudget
 
 _logger = logging.getLogger("fastkpca")
 
-WIDEST = 128
+MAX_BLOCK_COLUMNS = 128
 """Columns of a block at most."""
 EVALUATION_COLUMNS = 18
-"""Cost of evaluating the kernel values, in columns of a product with them."""
-HELD_GUARDS = 8
+"""Cost of evaluating the kernel values, in columns of a product with them. Flat: 4 and 72 take .98 and 1.02 times
+as long (median of the fits that change; ``benchmarks/speed/constants.py``)."""
+GUARD_COLUMNS = 8
 """Columns of a block beyond c where no values are evaluated."""
-NARROW_BLOCK = 6
-"""Columns of a block where a product takes a fraction of a millisecond: more have their price in the basis."""
+NARROW_COLUMNS = 6
+"""Columns of a block where a product takes a fraction of a millisecond: more have their price in the basis. One
+column takes 11 times as long, 24 columns 1.6 times (median of 8 narrow fits; ``benchmarks/speed/constants.py``)."""
 MOST_COLUMNS = 640
-"""Columns of a basis beyond which Rayleigh-Ritz costs more than a restart, of few components."""
+"""Columns of a basis beyond which Rayleigh-Ritz costs more than a restart, of few components. Flat: 160 and 2560 take
+.9 and 1.04 times as long (``benchmarks/speed/constants.py``)."""
 
 
 class TooDearError(Exception):
@@ -34,7 +37,8 @@ class TooDearError(Exception):
 
 
 PATIENCE = 0.25
-"""Fraction of the budget from which on the forecast has to fall; one value tried (``benchmarks/speed/narrow.py``)."""
+"""Fraction of the budget from which on the forecast has to fall; a quarter of it takes 2.4 times as long
+(median of three fits), from 1 on nothing changes (``benchmarks/speed/constants.py``, 50 fits)."""
 
 
 class Expenses:
@@ -62,9 +66,9 @@ class Expenses:
         self.log("pass %d of at most %d, in %s", self.passes, self.budget.passes, "float32" if search else "float64")
 
     def log(self, line: str, *values: object) -> None:
-        """Write a line to the log, where the run has a name."""
+        """Write a line to the log, below that of a step of the fit, where the run has a name."""
         if self.stage:
-            _logger.info(f"%s: {line}", self.stage, *values)
+            _logger.info(f"    {line}", *values)
 
     def check(self, later_seconds: float) -> None:
         """Raise TooDearError where the run, or what is certain to come alone, costs more than the budget."""
@@ -108,7 +112,7 @@ def default_block_size(n: int, c: int, *, held: bool = False) -> int:
     Guards pay until they cost about as much as evaluating the kernel values does: on digits, c = 10, blocks of 20, 28
     and 40 err by 8e-6, 4e-7 and 3e-8 of lambda_1 after four passes. Few pay where the values are ``held``.
     """
-    return max(1, min(n - 1, c + (HELD_GUARDS if held else min(EVALUATION_COLUMNS, max(HELD_GUARDS, 2 * c)))))
+    return max(1, min(n - 1, c + (GUARD_COLUMNS if held else min(EVALUATION_COLUMNS, max(GUARD_COLUMNS, 2 * c)))))
 
 
 def step_seconds(n: int, columns: float, block: int) -> float:
@@ -140,8 +144,8 @@ def rest_bytes(n: int, columns: int) -> float:
 def basis_bytes(n: int, columns: int, block: int) -> float:
     """Bytes of a run whose space has ``columns`` columns.
 
-    Of size n x columns: the basis, and what is outside of it of a wide first block (in the first pass: the columns that
-    are multiplied, and their product). Besides there are a few blocks, the bands of a product's tasks, and a dozen
+    Arrays of n x columns are the basis, and the part of a wide first block's images outside its span. In the first pass
+    they are the columns and their product. There are also a few blocks, the bands of a product's tasks, and a dozen
     matrices of inner products.
     """
     return _column_bytes(n) * columns + 32.0 * n * block + 96.0 * columns**2
@@ -158,7 +162,7 @@ def least_columns(n: int, c: int, block: int) -> int:
 
 def widest_block(n: int, c: int, block: int, memory: float | None) -> int:
     """Columns to which a block may grow while the eigenvalues do not yet reach a fraction of the trace."""
-    widest = max(block, min(WIDEST, n - 1))
+    widest = max(block, min(MAX_BLOCK_COLUMNS, n - 1))
     while memory is not None and basis_bytes(n, least_columns(n, c, widest), widest) > memory:
         widest = max(block, widest // 2)
         if widest == block:
@@ -182,7 +186,7 @@ def column_limit(n: int, c: int, block: int, memory: float | None) -> int:
             f"{least} columns, which are {basis_bytes(n, least, block):.3g} bytes"
         )
     room = memory - 32.0 * n * block
-    # 96 m^2 + a m = room
+    # solves 96 m^2 + a m = room, the memory left
     a = _column_bytes(n)
     columns = int(2.0 * room / (a + np.sqrt(a * a + 384.0 * room)))
     return max(least, min(columns, n - 1))

@@ -1,13 +1,12 @@
 """The eigensolver: block Krylov with full Rayleigh-Ritz, until the intervals around the eigenvalues meet tol.
 
-One loop (`grow`) serves them all: the centred kernel matrix in float32 and in float64, and second moments of feature
-maps. It multiplies a block, appends it to the basis, and asks a judge whether that is enough:
+One loop (`grow`) is for all matrices A: the centred kernel matrix in float32 and in float64, and second moments of
+feature maps. It multiplies a block, appends it to the basis, and stops when a convergence monitor says so:
 
-- `Search`, for products in float32: whether one pass in float64 on some of the Ritz vectors is expected to finish.
-- `certifier.Certifier`, for products whose error is known: whether the intervals (``certificate``) meet tol. Where the
-  vectors have converged, and only a bound on the complement is missing, it takes the cheapest of the proofs in
-  ``proofs``.
-- `near.BehindGap`, for products with a coarse matrix: whether a gap shows, behind which a filter is cheap.
+- `Search`, for products in float32: one pass in float64 on some of the Ritz vectors is expected to finish.
+- `certifier.Certifier`, for products whose error is known: the intervals (``certificate``) meet tol. Once the vectors
+  have converged, and only a bound on the complement is missing, it selects the cheapest of the proofs in ``proofs``.
+- `near.BehindGap`, for products with a truncated matrix: the spectrum has a gap, after which a filter is cheap.
 
 The caller gives the matrix (``operators``), the first block, and the budget.
 """
@@ -35,7 +34,7 @@ long as a search whose vectors have converged waits for trace or norm to bound t
 
 
 def grow(A: Operator, X: np.ndarray, space: Space, judge: ConvergenceMonitor, expenses: Expenses) -> None:
-    """Multiply, append, judge, and so on from the next block; the first has what ``X`` spans beyond the basis.
+    """Multiply, append and check, block by block; the first block is X, made orthonormal and orthogonal to the basis.
 
     Raises
     ------
@@ -59,15 +58,16 @@ class ConvergenceMonitor:
 
     Attributes
     ----------
-    A, space, target, expenses
-        Of the run.
+        A, space, target, expenses
+        Matrix, Krylov space, target and budget of the run.
     ritz : RitzPairs
-        At the last look.
+        Ritz pairs at the last check.
     c : int
-        Wanted components: of those that were found.
+        Number of components wanted: the target's, at most the columns of the basis.
     history : list of (passes, width over the largest eigenvalue)
-        At each look.
+        One entry for each check.
     looks : int
+        Number of checks.
     """
 
     ritz: RitzPairs
@@ -82,7 +82,7 @@ class ConvergenceMonitor:
         self._spent, self._seen = expenses.seconds, 0
         self._pace: list[tuple[int, float]] = []
 
-    # when to look --------------------------------------------------------------------------------------------
+    # when to check -------------------------------------------------------------------------------------------
 
     def ends_after_look(self) -> bool:
         """Do a convergence check where one is due, with the proofs that it selects; True if the run ends."""
@@ -120,7 +120,7 @@ class ConvergenceMonitor:
         self.expenses.log("%d columns, %s of %.2g of the largest eigenvalue", self.basis.size, kind, width)
 
     def check_pace(self, width: float) -> None:
-        """TooDearError where widths, over the largest eigenvalue, fall so slowly that another method ends sooner."""
+        """Raise TooDearError where the widths fall so slowly that another method is predicted to end sooner."""
         self._pace = [*self._pace[-CHECKS_FOR_PACE:], (self.expenses.passes, width)]
         (before, first), (passes, last) = self._pace[0], self._pace[-1]
         if len(self._pace) <= CHECKS_FOR_PACE or not 0.0 < first < np.inf or passes == before:
@@ -129,7 +129,7 @@ class ConvergenceMonitor:
         later = np.clip(np.log(self.target.tol / max(last, 1e-300)) / fall, 1.0, self.expenses.budget.passes)
         self.expenses.check_forecast(float(later) * self.pass_seconds())
 
-    # what is seen --------------------------------------------------------------------------------------------
+    # estimates -----------------------------------------------------------------------------------------------
 
     def count(self, lower: np.ndarray) -> int | None:
         """Number of components to return; with a fraction the smallest whose lower ends reach it, None if none does."""
@@ -137,7 +137,7 @@ class ConvergenceMonitor:
 
     @property
     def is_short(self) -> bool:
-        """True if fewer components are there than wanted."""
+        """True if the basis has fewer components than wanted."""
         return self.count(self.ritz.theta) is None if self.target.fraction is not None else self.c < self.target.c
 
     @property
@@ -172,7 +172,7 @@ class ConvergenceMonitor:
             return -np.inf
         return float((theta[:c] + x - np.maximum(self.ritz.squares[:c], 0.0) / x).min())
 
-    # what follows --------------------------------------------------------------------------------------------
+    # next block ----------------------------------------------------------------------------------------------
 
     def next_block(self) -> np.ndarray:
         space, basis = self.space, self.basis
@@ -190,7 +190,7 @@ class ConvergenceMonitor:
         self.ritz = self.basis.ritz()
 
     def _widened(self, noise: float) -> np.ndarray:
-        """While the eigenvalues do not reach the fraction asked for: a wider block, filled with random columns."""
+        """Wider block, filled with random columns, while the eigenvalues do not reach the fraction asked for."""
         space, basis = self.space, self.basis
         X = basis.next_block(self.ritz, space.block, noise)
         extra = min(X.shape[1], space.widest - X.shape[1], space.columns - basis.size - 2 * X.shape[1])
@@ -201,16 +201,16 @@ class ConvergenceMonitor:
 
 
 class Search(ConvergenceMonitor):
-    """True if a pass in float64 on some Ritz vectors, and the next directions, is expected to finish.
+    """Convergence monitor of the float32 phase: it stops when one pass in float64 is expected to finish.
 
-    ``factorising``: seconds of the factorisation that will prove what trace and norm do not, where that is less than a
-    random block takes.
+    ``factorising``: predicted seconds of a factorisation that will bound the complement where trace and norm do not,
+    if a random block would take longer.
     """
 
     flat = False
-    """The spectrum falls so slowly that float32 is of no use."""
+    """True if the spectrum falls so slowly that the float32 phase is of no use."""
     factorising = np.inf
-    """Seconds of one; infinite where none will follow."""
+    """Predicted seconds of a factorisation; infinite where none will follow."""
     rate = 1.0
     """Factor by which a pass shrinks the widths."""
     extra = 0
@@ -237,10 +237,10 @@ class Search(ConvergenceMonitor):
         before, rate = min(self.history[-1][1], 1.0) if self.history else 1.0, self.rate
         self.rate = min(width / before if self.history else (after / float(theta[c - 1])) ** 2, 1.0)
         if len(self.history) > 1:
-            self.rate *= min(self.rate / rate, 1.0)  # passes narrow the faster, the more there were
+            self.rate *= min(self.rate / rate, 1.0)  # convergence is superlinear
         highest = self.bound_for(goal / (1.5 * max(self.rate, 1e-12)))
         self.low = float(np.clip(highest / max(float(theta[c - 1]), 1e-300), BELOW, 1.0 - NARROWEST))
-        # the norm rides along with a pass, and may prove what the trace does not
+        # the norm costs nothing more in a pass, and may bound the complement where the trace does not
         self.A.measures = self.A.measures or float(self.expected_mu(theta)[-1]) > self.low * theta[c - 1]
         self.record(width)
         self.check_pace(width)
@@ -248,7 +248,7 @@ class Search(ConvergenceMonitor):
         if self.factorising < np.inf and unproved:
             if gap_behind(theta, self.ritz.squares, c).width > goal * theta[0]:
                 return False
-            # a norm that is not known comes with the pass in float64, for nothing
+            # an unknown norm is computed in the pass in float64 at no further cost
             if self.factorising <= CHECKS_FOR_PACE * self.pass_seconds() or self.A.expected_sums()[1] is None:
                 return True
         elif self.predicted_width(self.low * float(theta[c - 1])) * self.rate > goal:
@@ -273,7 +273,7 @@ class Search(ConvergenceMonitor):
         return float(self.expected_mu(np.concatenate([theta, more]))[-1]) <= enough
 
     def _converges_in_time(self) -> bool:
-        """A block gains a factor exp(2 acosh(2 theta_c / theta_(b+1) - 1)) a pass (Chebyshev)."""
+        """True if the passes left suffice at the rate exp(-2 acosh(2 theta_c / theta_(b+1) - 1)) a pass (Chebyshev)."""
         theta, last = self.ritz.theta, float(self.ritz.theta[self.c - 1])
         after = max(float(theta[min(self.space.block, len(theta) - 1)]), 1e-3 * last)
         if not last > 0.0:
@@ -282,7 +282,7 @@ class Search(ConvergenceMonitor):
         return bool(np.log(theta[0] / (self.target.tol * last)) <= gain * (self.expenses.left - 2))
 
     def _looks_flat(self) -> bool:
-        """Will no bound from trace or norm ever get below the last wanted eigenvalue?"""
+        """True if no bound from trace or norm is expected to fall below the last wanted eigenvalue."""
         theta, c, blocks = self.ritz.theta, self.c, 12
         fits = len(theta) + blocks * self.space.block <= self.A.n
         if not (fits and self.target.fraction is None and c >= self.target.c and theta[c - 1] > 0.0):
@@ -290,7 +290,7 @@ class Search(ConvergenceMonitor):
         return float(self.expected_mu(theta)[-1]) > self.low * theta[c - 1] and not self._rest_falls(blocks)
 
     def proved_ends(self) -> np.ndarray:
-        """Upper ends of as many eigenvalues as the search has columns; infinite where no error of products is known."""
+        """Upper bounds on the m largest eigenvalues, m columns in the basis; infinite if their error is unknown."""
         m, error = self.basis.size, self.A.error(self.basis.size)
         if not error < np.inf:
             return np.full(m, np.inf)
@@ -298,11 +298,12 @@ class Search(ConvergenceMonitor):
         return ritz_certificate(block, m, info, deterministic_bound(block, info)).eigenvalue_bounds[:, 1]
 
     def columns(self, upper: np.ndarray) -> np.ndarray:
-        """For the pass in float64: the Ritz vectors beyond which the rest is bounded well, those wanted that have not
-        converged a step further, and the residuals of those for which that will not do.
+        """Columns of the pass in float64: Ritz vectors whose complement has a small bound, and residuals of some.
 
-        ``upper``: the ends that are proved. They bound the complement of p vectors whose values lie above upper[p]. The
-        step v + r / (theta - s) costs no column; what lies in [0, 2 s] is (theta - s) / s times smaller after it.
+        Wanted Ritz vectors that have not converged take the step v + r / (theta - s), which costs no column: it
+        divides the part of v in the eigenvalues [0, 2 s] by (theta - s) / s. Where that is not enough, the residual
+        becomes a column, too. ``upper`` are proven upper bounds on the eigenvalues: upper[p] bounds the complement of
+        p Ritz vectors whose values lie above it.
         """
         theta, c, tol = self.ritz.theta, self.c, self.target.tol
         least = min(c + 2, len(theta))

@@ -6,7 +6,7 @@ unit eigenvector of the largest eigenvalue, lambda, and tau = t(lambda). If tau 
 
     T_k(tau) <= |Z_k| / |u' Omega|.
 
-|u' Omega|^2 has the chi-squared distribution of b degrees of freedom, whatever A is: it is below q^2 with probability
+|u' Omega|^2 has the chi-squared distribution of b degrees of freedom, for every A: it is below q^2 with probability
 ``failure`` = P(b / 2, q^2 / 2), P the regularised incomplete gamma function. Else
 
     lambda <= max(top, t^-1(cosh(arccosh(|Z_k| / q) / k))).
@@ -14,10 +14,10 @@ unit eigenvector of the largest eigenvalue, lambda, and tau = t(lambda). If tau 
 The event is about Omega alone, so the best of all k may be taken. |Z_k| is about |Omega| as long as no eigenvalue is
 outside of [low, top] by much; one that is only makes the bound larger.
 
-Rounding. The recurrence errs by f_j in step j, and u' Z_k by sum_j U_(k-j)(tau) u' f_j, U the polynomials of the
-second kind (Clenshaw 1955). For tau >= 1 U_m(tau) <= (m + 1) e^(m theta) and T_k(tau) >= e^(k theta) / 2, tau =
-cosh(theta), so this is at most T_k(tau) times 2 sum_j (k - j + 1) e^(-j theta) |f_j|. This is taken off q, with the
-theta of what is wanted: for a lambda above that it is no smaller than needed, and no result is below what is wanted.
+Rounding. The recurrence errs by f_j in step j, and u' Z_k by sum_j U_(k-j)(tau) u' f_j, U the polynomials of the second
+kind (Clenshaw 1955). Let tau = cosh(theta) >= 1. Then U_m(tau) <= (m + 1) e^(m theta) and T_k(tau) >= e^(k theta) / 2.
+So the error is at most T_k(tau) times 2 sum_j (k - j + 1) e^(-j theta) |f_j|. This is taken off q, with the theta of
+what is wanted: for a lambda above that it is no smaller than needed, and no result is below what is wanted.
 
 With A = P B P for a projection P, and B within e of another matrix in norm, the bound plus e is one for that.
 """
@@ -40,8 +40,8 @@ from .certificate import SAYS_NOTHING
 
 __all__ = [
     "COLUMNS",
-    "MOST",
-    "SLACK",
+    "MAX_STEPS",
+    "STEPS_FACTOR",
     "Aim",
     "cheapest_aim",
     "filter_steps",
@@ -49,7 +49,7 @@ __all__ = [
     "filtered_beyond",
 ]
 
-SLACK, MOST = 3.0, 3000
+STEPS_FACTOR, MAX_STEPS = 3.0, 3000
 """Steps of a filter over those that it is predicted to take; and at most."""
 
 
@@ -85,13 +85,13 @@ def cheapest_aim(
         Ritz values, and the squares of their residuals.
     c : int
     width : float
-        Of the intervals that are to follow.
+        Width of the intervals to reach.
     n : int
     distance : float
-        What is added to the bound that a filter gives; at most as much below 0 is an eigenvalue.
+        Number to add to the bound of a filter; no eigenvalue is below its negative.
     failure : float
     column_price : float
-        Of a vector before the gap, in steps.
+        Cost of a vector before the gap, in steps.
     """
     k = np.arange(c, len(theta))
     last = float(theta[c - 1])
@@ -100,7 +100,7 @@ def cheapest_aim(
     tops = theta[k] + np.sqrt(squares[k])
     middle = 0.5 * (last + tops)
     above = last - middle - distance
-    # a vector beyond c must not be lifted to the last wanted eigenvalue by what couples it with the rest
+    # no Ritz value beyond c may be raised to the last wanted eigenvalue by its coupling, |residual|^2 over the gap
     coupled = squares[c:] / np.maximum(last - theta[c:] + width, 1e-300)
     highest = np.append(0.0, np.maximum.accumulate(coupled))[: len(k)]
     narrow = (2.0 * float(squares[:c].sum()) <= width * above) & (highest <= 0.25 * above)
@@ -109,7 +109,7 @@ def cheapest_aim(
     for i in np.flatnonzero(possible).tolist():
         top, wanted = float(tops[i]), float(middle[i])
         steps = filter_steps(n, (-distance, top), wanted, failure)
-        if SLACK * steps <= MOST:
+        if STEPS_FACTOR * steps <= MAX_STEPS:
             aims.append(Aim(int(k[i]), top, wanted, steps))
     return min(aims, key=lambda aim: aim.steps + column_price * aim.columns, default=None)
 
@@ -133,7 +133,7 @@ def filtered_beyond(
         wanted=aim.wanted,
         error=(rounding + 2.0 * inexact) * near.size,
         failure=failure,
-        most_steps=int(SLACK * aim.steps) + 1,
+        most_steps=int(STEPS_FACTOR * aim.steps) + 1,
     )
 
 
@@ -168,7 +168,7 @@ def filtered(
     Returns
     -------
     bound : float
-        On the largest eigenvalue.
+        Upper bound on the largest eigenvalue.
     columns : ndarray (n, b)
         Omega after the last step, in which eigenvalues above ``top`` stand out.
     steps : int

@@ -21,9 +21,9 @@ with the map. Where f_1 + tr E is small enough, which is known before the pass, 
 **Eigenvectors that were missed.** Where f_1 is larger than the least of the given vectors' own, leading vectors of F F'
 are multiplied in the same pass. Their Ritz values are lower bounds: they show eigenvalues that V has missed.
 
-**Number of eigenvalues above t.** lambda_(m+j)(A) <= lambda_j(P A P) for the m columns that were multiplied. So at most
-m + min(s / t, (q / t)^2) eigenvalues lie above t, s and q bounds on the trace and the Frobenius norm of P A P; at most
-as many as upper ends, where mu <= t; and at least as many as lower ends.
+**Number of eigenvalues above t.** lambda_(m+j)(A) <= lambda_j(P A P) for the m columns that were multiplied. Let s and
+q bound the trace and the Frobenius norm of P A P. Then at most m + min(s / t, (q / t)^2) eigenvalues lie above t. Where
+mu <= t, the number of upper bounds above t is an upper bound, too. The number of lower bounds above t is a lower bound.
 
 **Rounding.** Phi as computed errs by at most e in Frobenius norm, and so does each singular value of F. F'F comes as
 Phi'Phi - (V'Phi)'(V'Phi). Its norm and its trace err by g, a rounding of tr Phi'Phi, and so do its eigenvalues and
@@ -81,14 +81,14 @@ class GivenResult:
     Attributes
     ----------
     certificate : Certificate
-        Of as many eigenvalues as columns were multiplied.
+        Certificate of m eigenvalues, m columns being multiplied.
     block : RitzBlock
-        Of these columns.
+        Inner products of these columns.
     own : RitzBlock
-        Of the given vectors alone.
+        Inner products of the given vectors alone.
     matrix : MatrixInfo
     beyond : float
-        mu, on the eigenvalues of the complement; minus infinity where it has none.
+        Bound mu on the eigenvalues of the complement; minus infinity where it has none.
     """
 
     certificate: Certificate
@@ -142,7 +142,7 @@ def certify_vectors(matrix: KernelMatrix, V: np.ndarray, known: MapColumns | Non
     V : ndarray (n, r)
         Orthonormal columns (`independent`), orthogonal to ones.
     known : MapColumns, optional
-        Of a semidefinite matrix.
+        Columns of a feature map, for a semidefinite matrix.
     """
     A, X, beyond = CentredProducts(matrix), V, None
     A.measures = bool(matrix.product.gives_norm)
@@ -247,7 +247,7 @@ def vector_angles(own: RitzBlock, bounds: np.ndarray) -> tuple[np.ndarray, np.nd
     Parameters
     ----------
     own : RitzBlock
-        Of r vectors.
+        Inner products of r vectors.
     bounds : ndarray (m, 2)
         Intervals of the m largest eigenvalues; nothing is known of further ones.
 

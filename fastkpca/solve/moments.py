@@ -1,4 +1,4 @@
-"""From moments to components: eigenvectors of the centred second moment of the features.
+"""Components from moments: eigenvectors of the centred second moment of the features.
 
 With C = Phi' H Phi = W diag(lambda) W', the centred Gram matrix H Phi Phi' H has the same non-zero eigenvalues, and the
 scores of all rows are H Phi W: nothing of size N x N is ever needed.
@@ -19,7 +19,7 @@ from ..maps.toeplitz import DENSE, Compressed
 from .basis import Basis, Space
 from .certificate import Eigenpairs, cluster_labels, dense_certificate
 from .certifier import Certifier, Proof, Proofs
-from .costs import MOST_COLUMNS, NARROW_BLOCK, Expenses
+from .costs import MOST_COLUMNS, NARROW_COLUMNS, Expenses
 from .eigen import grow
 from .operators import MomentOperator
 from .proofs import Exploration, Sums
@@ -27,7 +27,7 @@ from .task import SolverBudget, SolverTarget
 
 _logger = logging.getLogger("fastkpca")
 
-LARGEST_FORMED = 6000
+MAX_FORMED_ORDER = 6000
 """Order of a second moment that is formed, for LAPACK to find all of its eigenvalues."""
 
 
@@ -76,9 +76,9 @@ def leading_axes(
     more : int
         Pairs beyond those asked for and the next, of a moment that is not held as an operator.
     rng : numpy.random.Generator or int
-        Of the first block, where moments are held as an operator.
+        Random numbers for the first block, where moments are held as an operator.
     n_threads : int
-        Of moments held as an operator; results do not depend on it.
+        Threads of moments held as an operator; results do not depend on it.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def leading_axes(
     if fraction is None and rank < D:
         count = max(1, rank if count is None else min(count, rank))
     if fraction is None and (count is None or 4 * count > D):
-        if D > LARGEST_FORMED:
+        if D > MAX_FORMED_ORDER:
             raise ValueError(
                 f"{'all' if count is None else count} components of {D} features held as an operator can't be computed "
                 "one by one; ask for fewer, or take method='krylov' or 'dense'"
@@ -139,8 +139,8 @@ def _compressed_pairs(
     product_seconds: float,
     **limits: Any,
 ) -> Eigenpairs | None:
-    """Those of the moment in few directions; None where it has too many, or too much lies in the others, or they are
-    too inaccurate."""
+    """Leading pairs of the moment compressed to few directions; None where these are too many or too inaccurate, or the
+    other directions have too much of the trace."""
     small, norm = moments.compressed(n_threads), moments.norm
     if small is None or target.c >= small.size or not small.left_out + 2.0 * small.error <= target.tol * norm:
         return None  # (what is above tol times the norm is above that of the largest eigenvalue)
@@ -198,7 +198,8 @@ def leading_pairs(
     A : MomentOperator
     target : SolverTarget
     rank : int, optional
-        Of the moment, at most. A space of two blocks more has all of it, and what further columns add is rounding.
+        Bound on the rank of the moment. A space of two blocks more has all of it, and what further columns add is
+        rounding.
     memory_limit : float, optional
         Bytes.
     seconds, product_seconds : float
@@ -219,7 +220,7 @@ def leading_pairs(
         proofs.append(Exploration(target.failure, n, expenses.budget.passes))
     judge = Certifier(A, space, target, expenses, Proofs(proofs))
     grow(A, X, space, judge, expenses)
-    _logger.info("features: eigenpairs by %d products with the second moment", expenses.passes)
+    _logger.info("    eigenpairs by %d products with the second moment", expenses.passes)
     kept = min(judge.c + 1, space.basis.size)
     Y = judge.ritz.Y[:, :kept]
     square = abs(float(np.trace(judge.block.residual_gram[: judge.c, : judge.c])))  # rounding may take it below 0
@@ -233,7 +234,7 @@ def leading_pairs(
 
 def narrow_block(n: int) -> int:
     """Columns of a block of an operator of order n: a product is cheap compared to the algebra on it."""
-    return min(NARROW_BLOCK, n)
+    return min(NARROW_COLUMNS, n)
 
 
 def _lapack(C: np.ndarray, count: int | None) -> tuple[np.ndarray, np.ndarray]:

@@ -19,17 +19,18 @@ from ..products.rates import RATE
 from .basis import Basis, Space
 from .beyond import failure_of_attempt
 from .certifier import Proof
-from .costs import NARROW_BLOCK, Expenses, TooDearError, look_seconds, step_seconds
+from .costs import NARROW_COLUMNS, Expenses, TooDearError, look_seconds, step_seconds
 from .eigen import GOAL, ConvergenceMonitor, grow
-from .filtered import SLACK, Aim, cheapest_aim, filtered_beyond
+from .filtered import STEPS_FACTOR, Aim, cheapest_aim, filtered_beyond
 from .operators import Operator
 from .proofs import Filter, FilteredSearch
 from .task import SolverBudget, SolverTarget
 
-KEPT, NEW = 2, 6
+KEPT_BLOCKS, ADDED_BLOCKS = 2, 6
 """Vectors beyond c that a restart keeps, and columns that are added to them, both in blocks."""
-EXPECTED = 45.0
-"""Products with the coarse matrix, of a search and a filter."""
+EXPECTED_PRODUCTS = 45.0
+"""Products with the coarse matrix, of a search and a filter. A quarter takes .9 to 17 times as long, four times as many
+3.3 times (``benchmarks/speed/constants.py``)."""
 
 
 class NearOperator(Operator):
@@ -99,8 +100,10 @@ class BehindGap(ConvergenceMonitor):
 
 def near_seconds(cost: Cost, n: int, c: int) -> float:
     """Predicted, of the search and the proof, with the coarse matrix that an offer of this cost makes."""
-    step = n * cost.row_flops / RATE.features + step_seconds(n, c + (KEPT + 0.5 * NEW) * NARROW_BLOCK, NARROW_BLOCK)
-    return cost.setup_flops / RATE.features + EXPECTED * (step + look_seconds(c, certified=False))
+    step = n * cost.row_flops / RATE.features + step_seconds(
+        n, c + (KEPT_BLOCKS + 0.5 * ADDED_BLOCKS) * NARROW_COLUMNS, NARROW_COLUMNS
+    )
+    return cost.setup_flops / RATE.features + EXPECTED_PRODUCTS * (step + look_seconds(c, certified=False))
 
 
 def near_start(
@@ -124,12 +127,12 @@ def near_start(
     near, c = matrix.near, target.c
     assert near is not None
     A = NearOperator(near, matrix.n_threads)
-    kept = c + KEPT * NARROW_BLOCK
-    columns = min(kept + NEW * NARROW_BLOCK, A.n - 1)
+    kept = c + KEPT_BLOCKS * NARROW_COLUMNS
+    columns = min(kept + ADDED_BLOCKS * NARROW_COLUMNS, A.n - 1)
     basis = Basis(A.n, rng, centred=True, reserve=columns, n_threads=A.n_threads)
-    space = Space(basis, min(NARROW_BLOCK, A.n - 1), NARROW_BLOCK, columns, kept)
+    space = Space(basis, min(NARROW_COLUMNS, A.n - 1), NARROW_COLUMNS, columns, kept)
     left = expenses.budget.seconds - expenses.seconds
-    spent = Expenses(SolverBudget(int(SLACK * EXPECTED), None, near.seconds, left), None)
+    spent = Expenses(SolverBudget(int(STEPS_FACTOR * EXPECTED_PRODUCTS), None, near.seconds, left), None)
     judge = BehindGap(A, space, target, spent, column_seconds / near.seconds, failure)
     X: np.ndarray | None = rng.standard_normal((A.n, space.block))
     while X is not None:

@@ -24,10 +24,10 @@ class Operator:
     ----------
     n : int
     centred : bool
-        The vector of ones is in its null space.
+        True if the vector of ones is in its null space.
     n_threads : int
     certain : bool
-        Its products err by a known bound (`error`), so that intervals can follow from them.
+        True if products have a known error bound (`error`), so that intervals can follow from them.
     """
 
     n: int
@@ -49,7 +49,7 @@ class Operator:
 
     @property
     def size(self) -> float:
-        """Bound on |A|_F, or on what stands for it in rounding; infinite where none is known."""
+        """Bound on |A|_F, or the size that rounding is relative to; infinite where none is known."""
         raise NotImplementedError
 
     def info(self, columns: int) -> MatrixInfo:
@@ -58,7 +58,7 @@ class Operator:
 
     @property
     def lowest(self) -> float | None:
-        """A number that no eigenvalue is below by more than rounding; None where none is known."""
+        """Lower bound on the eigenvalues, up to rounding; None where none is known."""
         raise NotImplementedError
 
     def expected_sums(self) -> tuple[float | None, float | None]:
@@ -67,7 +67,7 @@ class Operator:
 
     @property
     def total(self) -> float | None:
-        """To which a fraction of the variance refers: an upper bound, as far as one is known."""
+        """Total variance to which a fraction refers: an upper bound, as far as one is known."""
         return self.expected_sums()[0]
 
     def noise(self, theta: np.ndarray) -> float:
@@ -84,14 +84,14 @@ class CentredProducts(Operator):
         self.matrix = matrix
         self.n, self.n_threads = matrix.n, matrix.n_threads
         self.passes = 0
-        """In float64: columns of a search are certified by none of those in float32."""
+        """Number of passes in float64; those in float32 certify no columns."""
         self.row_means = np.empty(0)
         """Row means of K; empty until a pass has computed the row sums."""
         self.grand_mean = 0.0
         self.norm: float | None = None
         """Estimate of |Kc|_F for planning, from float32 or float64."""
         self.norm_bound: float | None = None
-        """At least |Kc|_F: with its rounding, and that of the entries."""
+        """Upper bound on |Kc|_F, with its rounding and that of the entries."""
         self.whole = np.inf
         """Bound on |K|_F."""
         self.norm_wanting = True
@@ -121,7 +121,7 @@ class CentredProducts(Operator):
         return without_means(Y, self.n_threads)
 
     def multiply_in_float32(self, X: np.ndarray, measures: bool) -> np.ndarray:
-        """H K X in float32; row sums ride along as one more column of the first pass, the norm with a later one."""
+        """H K X in float32; the first pass has one more column for the row sums, and a later one computes the norm."""
         product = self.matrix.search_product
         assert product is not None
         first = len(self.row_means) == 0
@@ -144,12 +144,13 @@ class CentredProducts(Operator):
     def _set_norm(self, sums: np.ndarray, squares: float) -> None:
         """|Kc|_F from sum (K_ij - r_i - r_j + g)^2 for any approximate row means r: the correction below is exact.
 
-        M = K - r 1' - 1 r' + g 11' has HMH = Kc, and |M|^2 = |HMH|^2 + 2 n |a - mean a|^2 + n |mean a 1|^2 with
-        a = M 1 / n, so nothing cancels unless r is inaccurate: r from float32 is, where K is nearly constant.
+        M = K - r 1' - 1 r' + g 11' has HMH = Kc and, with a = M 1 / n,
+        |M|^2 = |HMH|^2 + 2 n |a - mean a|^2 + n |mean a 1|^2.
+        So nothing cancels unless r is inaccurate: r from float32 is, where K is nearly constant.
 
         Rounding of the square, with |K| for |K|_F: the entries of M err by a matrix of norm at most e = 8 u |K|, so
-        |M|^2 by 2 |M| e + e^2; a row of K sums to rounding_factor(n) u sqrt(n) |K_i|, so a errs by at most
-        f = (rounding_factor(n) + 8) u |K| / sqrt(n), and what is taken off by 2 n (2 |a| f + f^2).
+        |M|^2 by 2 |M| e + e^2. The sum of row i of K errs by rounding_factor(n) u sqrt(n) |K_i|. So a errs by at most
+        f = (rounding_factor(n) + 8) u |K| / sqrt(n), and the terms subtracted from |M|^2 by 2 n (2 |a| f + f^2).
         """
         n = self.n
         before = self.row_means if len(self.row_means) else np.zeros(n)

@@ -1,21 +1,21 @@
-"""Proofs that no eigenvalue outside of a basis is large: the list from which the eigensolver takes the cheapest.
+"""Upper bounds mu on lambda_max(P A P), the complement of a basis: the eigensolver takes the cheapest that suffices.
 
-Each is a `Proof` with a ``price``, seconds until it is expected to make the intervals narrow, infinite where it is not
-possible, and a ``certificate``. Those that are ``free`` are evaluated at every check, and must have one (`Sums` always
-has). When the vectors have converged and nothing else is missing, the cheapest of all is taken: of a free one, whose
-price is that of the passes until it will do, this means to go on. To add one, write a class, and name it where
-``block_krylov`` or ``moments.leading_pairs`` make their lists; a free one without passes to wait for has no price
-(infinite).
+Each is a `Proof` with a ``certificate`` and a ``price``, the predicted seconds until the intervals meet tol by it;
+infinite where it is not possible. A ``free`` proof is evaluated at every check, from what the passes have computed. Its
+price is that of the further passes that it needs, infinite if passes do not improve it. At least one free proof has a
+certificate at every check (`Sums` always has). Once the vectors have converged, the proof with the lowest price is
+selected: a free one means that passes go on, another one is carried out at once. To add one, write a class, and name it
+where ``block_krylov`` or ``moments.leading_pairs`` make their lists.
 
 ====================  ==============================================================================================
-`Sums`                what trace and norm leave over: certain; more passes lower it
+`Sums`                trace or norm minus the part on the basis: certain; more passes lower it
 `Searched`            a search in float32 whose products err by a known bound: certain
 `RandomStart`         the random block that the Krylov space began with (``random_start``): with a probability
 `Exploration`         a second random block, beyond the columns so far (``beyond``): with a probability
-`Filter`              polynomials of a coarse matrix, times random columns (``filtered``): with a probability
+`Filter`              polynomials of a truncated matrix, times random columns (``filtered``): with a probability
 `FilteredSearch`      the same, of those that ended a search: with a probability
 `Factorisation`       Cholesky of the kernel matrix beyond some Ritz vectors (``rest``): certain
-`OfMap`               what a feature map leaves out, beyond its leading vectors (``second_order``): as certain as that
+`OfMap`               theta_(k+1) of a feature map plus a bound on its residual (``second_order``): as that bound
 ====================  ==============================================================================================
 """
 
@@ -41,16 +41,18 @@ from .beyond import (
 from .certificate import NO_BOUND, Bound, Certificate
 from .certifier import Certifier, Proof
 from .costs import basis_bytes, factorising_seconds, look_seconds, rest_bytes, step_seconds
-from .filtered import COLUMNS, MOST, SLACK, Aim, cheapest_aim, filter_steps, filtered_beyond
+from .filtered import COLUMNS, MAX_STEPS, STEPS_FACTOR, Aim, cheapest_aim, filter_steps, filtered_beyond
 from .operators import CentredProducts
 from .random_start import GaussianStart, separated
 from .rest import DeflatedMatrix
 from .task import SolverBudget
 
 SPACE = 2.0
-"""Columns of a Krylov space for each eigenvector that trace or norm have to be rid of."""
+"""Columns of a Krylov space for each eigenvalue that has to be subtracted from trace or norm. Half a column takes 1.8
+times as long (median of five fits; ``benchmarks/speed/constants.py``)."""
 EXPLORING_PASSES = 8
-"""Passes of an exploration, as a rule."""
+"""Least number of passes of an exploration. Two take 2.6 times as long, 32 as long (median of the fits that change;
+``benchmarks/speed/constants.py``)."""
 
 
 def sufficient_bound(run: Certifier) -> float:
@@ -58,7 +60,7 @@ def sufficient_bound(run: Certifier) -> float:
     theta, c, tol = run.ritz.theta, run.c, run.target.tol
     last = float(theta[c - 1])
     if tol * float(theta[0]) > last:
-        # what is beyond the last wanted eigenvalue may widen its interval, by less than tol; no gap bounds its angle
+        # mu may be above the last wanted eigenvalue, by less than tol; then no gap bounds the angle of its vector
         above = run.bound_for(0.9 * tol)
         if above > last:
             return above
@@ -73,7 +75,8 @@ class Sums(Proof):
         """Columns and the bound, at the last two checks."""
 
     def price(self, run: Certifier) -> float:
-        """Each new column lowers them by at most about the smallest guard value, and by less than those before it."""
+        """Seconds of the passes until trace or norm suffice: each new column lowers both by at most about the smallest
+        guard value, and by less than the columns before it."""
         theta, c, b, values = run.ritz.theta, run.c, run.space.block, run.eigenvalues()
         guard, enough = max(float(theta[min(len(theta), b) - 1]), 0.0), BELOW * float(theta[c - 1])
         room = max(min(run.space.columns, run.A.n - 1) - len(theta), 0)
@@ -89,7 +92,7 @@ class Sums(Proof):
         return max(np.ceil(columns / b), 1.0) * run.pass_seconds() if columns <= room else np.inf
 
     def certificate(self, run: Certifier) -> Certificate:
-        """While an exploration goes on, or vectors are to reach a fraction, with no bound as long as it will not do."""
+        """Certificate; while an exploration runs, or a fraction is wanted, without a bound until it may suffice."""
         bound = deterministic_bound(run.block, run.info())
         self.seen = [*self.seen[-1:], (run.basis.size, bound.mu)]
         waits = run.proofs.is_exploring or run.target.fraction is not None
@@ -98,7 +101,7 @@ class Sums(Proof):
 
 
 class Searched(Proof):
-    """``upper`` ends of the eigenvalues that a search has proved: wide by its rounding, but from all of its vectors."""
+    """Upper bounds ``upper`` on the eigenvalues from a float32 phase: wide by rounding, but from all its vectors."""
 
     def __init__(self, upper: np.ndarray):
         self.upper = upper
@@ -109,7 +112,7 @@ class Searched(Proof):
 
 
 class RandomStart(Proof):
-    """The random block that the space began with, of which the space holds a Krylov space."""
+    """The random first block Omega: the basis contains its Krylov space p(A) Omega for all p of degree < ``steps``."""
 
     certain = False
 
@@ -151,7 +154,7 @@ class RandomStart(Proof):
 
 
 class Exploration(Proof):
-    """A random block beyond the first columns of the basis, and its Krylov space."""
+    """Randomly started block Lanczos on the complement of the first columns of the basis."""
 
     certain = False
 
@@ -211,7 +214,7 @@ class Exploration(Proof):
             return np.inf, 0, wanted
         optimistic_bound = run.optimistic_bound()
         middle = 0.5 * (optimistic_bound + wanted)
-        # behind all columns, or, where these leave too little room, behind the Ritz vectors of large values
+        # after all columns, or, where the memory for further ones is too small, after the Ritz vectors of large values
         for kept, rest in ((size, optimistic_bound), (max(run.c + 2, int((run.ritz.theta > middle).sum())), middle)):
             steps = self._steps(run, rest, wanted)
             if self._fits(run, kept, steps) and steps <= run.expenses.left:
@@ -248,7 +251,7 @@ class Exploration(Proof):
 
 
 class FilteredSearch(Proof):
-    """The filter that ended a search on the coarse matrix, of whose vectors the space holds the span."""
+    """Bound of the filter that ended a search on the truncated matrix; the basis contains the search's vectors."""
 
     certain = False
 
@@ -257,8 +260,8 @@ class FilteredSearch(Proof):
         self.vectors: np.ndarray | None = vectors
 
     def appended(self, run: Certifier) -> None:
-        """The first block: x'Bx for a unit x beyond it, P x beyond the search's V, and |V'x| <= e, is at most that of
-        P x, and (2 e + e^2) |B|."""
+        """Adapt the bound to the first block. V are the search's vectors, P = I - V V' and B the truncated matrix. A
+        unit x orthogonal to the block has |V'x| <= e, so x'Bx is at most the bound on P B P plus (2 e + e^2) |B|."""
         if self.vectors is None:
             return
         V = without_span(self.vectors.copy(), run.basis.Q, run.basis.n_threads)
@@ -275,7 +278,10 @@ class FilteredSearch(Proof):
 
 
 class Filter(Proof):
-    """Polynomials of a coarse matrix beyond some Ritz vectors, times random columns: a bound, or what was missed."""
+    """Chebyshev polynomials of the truncated matrix on the complement of some Ritz vectors, times random columns.
+
+    The result is a bound, or columns that contain an eigenvector that was missed.
+    """
 
     free = certain = False
 
@@ -288,7 +294,7 @@ class Filter(Proof):
         """Columns in which an eigenvalue that was missed stands out, until they are taken."""
 
     def _aim(self, run: Certifier) -> Aim | None:
-        """The vectors and the bound beyond them that make the intervals narrow."""
+        """Number of Ritz vectors, and the bound on their complement with which the intervals meet tol."""
         theta, squares, c, n = run.ritz.theta, np.maximum(run.ritz.squares, 0.0), run.c, run.A.n
         distance, width = self.near.distance(), run.target.tol * float(theta[0])
         failure = failure_of_attempt(self.failure, self.attempts)
@@ -300,7 +306,7 @@ class Filter(Proof):
             aim = Aim(len(theta), top, wanted, filter_steps(n, (-distance, top), wanted, failure))
         hoped = Bound(aim.wanted + distance, "hope")
         possible = run.done(run.certificate_with(hoped, run.block.leading(aim.columns)))
-        return aim if possible and SLACK * aim.steps <= MOST else None
+        return aim if possible and STEPS_FACTOR * aim.steps <= MAX_STEPS else None
 
     def price(self, run: Certifier) -> float:
         if self.found is not None or run.is_short:
@@ -328,12 +334,12 @@ class Filter(Proof):
 
 
 class Factorisation(Proof):
-    """Cholesky factorisation of the kernel matrix beyond the first few Ritz vectors, or beyond all of them."""
+    """Cholesky factorisation of mu I - P A P, P projecting onto the complement of the first Ritz vectors, or of all."""
 
     free = False
 
     def _gap(self, run: Certifier) -> tuple[int, float] | None:
-        """(Ritz vectors, bound beyond them) that leave intervals narrow; None where there are none."""
+        """(k, mu): number of Ritz vectors, and bound on their complement with which the intervals meet tol; or None."""
         theta, squares, c, tol = run.eigenvalues()[: run.basis.size], run.ritz.squares, run.c, run.target.tol
         gap = gap_behind(theta, squares, c)
         if gap.width <= 0.9 * tol * theta[0]:
@@ -343,14 +349,14 @@ class Factorisation(Proof):
         return (len(theta), wanted) if wanted > max(run.optimistic_bound(), moving.max(initial=0.0)) else None
 
     def seconds(self, A: CentredProducts, columns: int, space: Space, budget: SolverBudget) -> float:
-        """Predicted seconds of one beyond ``columns`` vectors; infinite without entries or memory for it."""
+        """Predicted seconds of a factorisation with ``columns`` vectors; infinite without entries or memory for it."""
         spare = np.inf if budget.memory is None else budget.memory - basis_bytes(A.n, space.basis.size, space.block)
         if A.matrix.entries is None or rest_bytes(A.n, columns) > spare:
             return np.inf
         return factorising_seconds(A.n, columns, budget.pass_seconds)
 
     def passes_for(self, A: CentredProducts, c: int, space: Space, budget: SolverBudget, block: int) -> float:
-        """Passes of ``block`` columns that take as long; infinite where it does not fit."""
+        """Number of passes of ``block`` columns that take as long as a factorisation; infinite if memory is short."""
         columns = c + EXPLORING_PASSES * block
         product = budget.pass_seconds * block / space.block
         each = product + step_seconds(A.n, columns, block) + look_seconds(columns)
@@ -369,6 +375,7 @@ class Factorisation(Proof):
         if gap is None:
             return None
         k, wanted = gap
+        # the factor 2^(1/2): images of the recurrence (`Basis.ritz_block`)
         V, images = run.basis.pairs(run.ritz, k)
         rest = DeflatedMatrix(A.matrix.entries, V, images, A.row_means, 1.4143 * A.error(k + 1))
         if not wanted > rest.error:

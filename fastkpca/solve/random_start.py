@@ -8,15 +8,16 @@ every i
     |Omega| |Omega_1^+| <= C_i.                                                                                   (1)
 
 **Coarse bound.** Let p be the Chebyshev polynomial T_(k-1) moved to [0, (1 - e) lambda_i], so |p| <= 1 there, and p
-grows beyond. The columns of p(A) Omega Omega_1^+ p(Lambda_1)^(-1) lie in the space and are U_1 + (eigenvectors of
-eigenvalues between (1 - e) lambda_i and lambda_i) + W with |W| <= s = C_i / T_(k-1)((1 + e) / (1 - e)), where W
-belongs to the eigenvalues below. The Rayleigh quotient of any vector in their span is at least min(1 - e, 1 / (1 +
-s^2)) lambda_i, and so is theta_i (Courant and Fischer). With e such that both are equal, lambda_i <= theta_i / (1 -
-e).
+grows beyond. The columns of p(A) Omega Omega_1^+ p(Lambda_1)^(-1) lie in the space. They are U_1 + Z + W, where Z is in
+the span of eigenvectors with eigenvalues between (1 - e) lambda_i and lambda_i, and W in that of the eigenvectors
+below. Here |W| <= s = C_i / T_(k-1)((1 + e) / (1 - e)). The Rayleigh quotient of any vector in their span is at least
+min(1 - e, 1 / (1 + s^2)) lambda_i, and so is theta_i (Courant and Fischer). With e such that both are equal,
+lambda_i <= theta_i / (1 - e).
 
-**Fine bound.** Let gamma >= lambda_(j+1), such as the coarse bound. With p moved to [0, gamma] the columns p(A) Omega
-Omega_1^+ p(Lambda_1)^(-1), Omega_1 for i = j, are U_1 + W, and of the first i <= j of them |W| <= s = C_j / T_(k-1)(2
-lambda_i / gamma - 1). Hence lambda_i <= (1 + s^2) theta_i: far closer where there is a gap.
+**Fine bound.** Let gamma >= lambda_(j+1), such as the coarse bound. Move p to [0, gamma], and let Omega_1, U_1 and
+Lambda_1 be those for i = j. The columns of p(A) Omega Omega_1^+ p(Lambda_1)^(-1) are then U_1 + W. The first i <= j
+columns of W have a norm of at most s = C_j / T_(k-1)(2 lambda_i / gamma - 1). Hence lambda_i <= (1 + s^2) theta_i: far
+closer where there is a gap.
 
 Neither rests on gaps, and no eigenvalue that is repeated, or close to another, can hide: the bounds count it.
 
@@ -104,10 +105,10 @@ def _relative_gap(log_constants: np.ndarray, degree: int) -> np.ndarray:
 def separated(upper: np.ndarray, ritz: RitzBlock, c: int, failure: float) -> tuple[RitzBlock, Bound]:
     """The first Ritz vectors, c + 1 at least, and a bound beyond them from upper ends of the eigenvalues themselves.
 
-    Where p Ritz values lie above ``upper[p]``, which no more than p eigenvalues exceed, the inertia of A - upper[p] I
-    and its Schur complement give P A P <= upper[p] + |R_p|^2 / (theta_p - upper[p]) (`beyond.gap_bound`); of all p
-    the best is taken. Further vectors would not lower the ends of the first ones, by interlacing. Without any such gap
-    it is upper[0], the bound on A itself.
+    At most p eigenvalues exceed ``upper[p]``. If p Ritz values lie above it, the inertia of A - upper[p] I and its
+    Schur complement give P A P <= upper[p] + |R_p|^2 / (theta_p - upper[p]) (`beyond.gap_bound`). The smallest of these
+    bounds over all p is taken; without any such gap it is upper[0], the bound on A itself. Further vectors would not
+    lower the upper bounds of the first ones, by interlacing.
     """
     if not len(upper) or not np.isfinite(upper[0]):
         return ritz, NO_BOUND

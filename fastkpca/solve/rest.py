@@ -1,8 +1,9 @@
 """The matrix beyond some Ritz vectors, entry by entry, and a proof that its largest eigenvalue is below a bound.
 
 A is the centred matrix, V (n x m) the Ritz vectors and P = I - V V'. In the coordinates of the rows
-A = (I - b b') M (I - b b'), where M is the kernel matrix of the weighted rows and b the unit vector that centring takes
-off. With b as one more column of V, with the columns A v - V (V' A v) / 2 in Z, and M b - b (b' M b) / 2 for b,
+A = (I - b b') M (I - b b'), where M is the kernel matrix of the weighted rows and b the unit vector that centring
+projects out. With b as one more column of V, with the columns A v - V (V' A v) / 2 in Z, and M b - b (b' M b) / 2
+for b,
 
     P A P = M - V Z' - Z V',
 
@@ -32,7 +33,7 @@ class DeflatedMatrix:
     V, images : ndarray (n, m)
         Orthonormal columns, and A V.
     row_means : ndarray (n,)
-        Of K, in the solver's coordinates, within the error of the images.
+        Row means of K, in the solver's coordinates, within the error of the images.
     error : float
         `certificate.product_error` of the images, bounds the error of the entries too.
     """

@@ -14,7 +14,7 @@ from ..products.matrix import gram_matrix
 from ..rows.view import Rows
 from .conjugate_gradients import solve_to_residual
 
-RESIDUAL = 1e-10
+RELATIVE_RESIDUAL = 1e-10
 """Norm of the residual at which the iterations end, over the norm of each column, where rounding allows so little."""
 
 INDEFINITE = "K + alpha I is not positive definite; give a larger alpha"
@@ -84,14 +84,17 @@ def _by_cholesky(K: np.ndarray, Y: np.ndarray) -> np.ndarray:
 def _iterate(product: ExactSummation, Z: np.ndarray, Y: np.ndarray, alpha: float, most_steps: int = 1000) -> np.ndarray:
     norms = np.linalg.norm(Y, axis=0)
     reached = solve_to_residual(
-        lambda P: product.matmat(np.ascontiguousarray(P)) + alpha * P, Y, goal=RESIDUAL * norms, most_steps=most_steps
+        lambda P: product.matmat(np.ascontiguousarray(P)) + alpha * P,
+        Y,
+        goal=RELATIVE_RESIDUAL * norms,
+        most_steps=most_steps,
     )
     if not reached.definite:
         raise np.linalg.LinAlgError(INDEFINITE)
     # a residual that rounding leaves to any method, the factorisation among them: the trace bounds the norm of K
     trace = float(product.kernel.diagonal(Z).sum()) + len(Z) * alpha
     rounding = EPS * trace * np.linalg.norm(reached.solution, axis=0)
-    if (reached.residuals <= np.maximum(RESIDUAL * norms, rounding)).all():
+    if (reached.residuals <= np.maximum(RELATIVE_RESIDUAL * norms, rounding)).all():
         return reached.solution
     left = float((reached.residuals / np.maximum(norms, 1e-150)).max())
     raise NotConvergedError(

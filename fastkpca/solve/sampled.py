@@ -1,9 +1,9 @@
 """An upper bound on the largest eigenvalue of a matrix of which only the diagonal and a sample of rows are known.
 
-R is semidefinite, n x n (what a feature map leaves out of a kernel matrix), and r_i >= R_ii are known for every row.
-Let T = sum r_i. Draw s row numbers independently, with replacement, i with probability r_i / T, by random numbers that
-R does not depend on. Let G be the s x s matrix of R_ij / sqrt(r_i r_j) of the rows drawn, and x = lambda_max(G) / s.
-Then with probability at least 1 - delta
+R is semidefinite, n x n (the residual E of a feature map), and r_i >= R_ii are known for every row. Let T = sum r_i.
+Draw s row numbers independently, with replacement, i with probability r_i / T, by random numbers that R does not depend
+on. Let G be the s x s matrix of R_ij / sqrt(r_i r_j) of the rows drawn, and x = lambda_max(G) / s. Then with
+probability at least 1 - delta
 
     lambda_max(R) <= T U(x),    U(x) = max { q in [x, 1] : s kl(x, q) <= log(1 / delta) },
     kl(x, q) = x log(x / q) + (1 - x) log((1 - x) / (1 - q)).
@@ -155,15 +155,15 @@ def residual_sample(
     ----------
     feature_map, kernel, rows
     residual_trace : float
-        Of the map, over the rows.
+        Residual trace of the map over the rows.
     draws : Draws
         From a pass with the map over the rows.
     count : int
         How many to use: the first ones, so that their number must not depend on which rows they are.
     entry_error : float
-        Of a kernel value.
+        Bound on the error of a kernel value.
     n_threads : int
-        That compute the matrix of the rows drawn; bits do not depend on it.
+        Threads for the matrix of the rows drawn; bits do not depend on it.
     """
     index, position, counts = np.unique(draws.index[:count], return_index=True, return_counts=True)
     residual = draws.residual[position]

@@ -1,22 +1,23 @@
-"""Intervals of second order: what a feature map leaves out moves an eigenvalue by v' R v, and by little more.
+"""Intervals of second order: the residual R of a feature map moves an eigenvalue by v' R v and terms of order |R|^2.
 
-K = Phi Phi' + R, R semidefinite, |R| <= nu. Centred, the map's part is G with eigenvalues theta_1 >= theta_2 >= ...,
-V has its k first eigenvectors, B = H R H, A = V' B V = V' R V (the columns of V add up to 0). Without centring H = I;
-with weights w the matrices are W^(1/2) K W^(1/2) and W^(1/2) R W^(1/2). In the basis (V, complement)
+K = Phi Phi' + R, R semidefinite, |R| <= nu (docs/theory.md calls it E; here E is the expectation). G = H Phi Phi' H has
+the eigenvalues theta_1 >= theta_2 >= ..., and V its first k eigenvectors. Let B = H R H and A = V' B V, which is V' R V
+because H V = V. Without centring H = I; with weights w the matrices are W^(1/2) K W^(1/2) and W^(1/2) R W^(1/2). In the
+basis (V, complement)
 
     Kc = [ Theta + A   C'    ]     G_2 <= theta_(k+1) I,     B = [ A  C' ]     0 <= B <= nu I,
          [ C           G_2+D ]                                   [ C  D  ]
 
 so that lambda_j(Theta + A) <= lambda_j(Kc) (Cauchy's interlacing).
 
-**A known, and C'C** (a pass brings Kc V, and the residual R'R of its Ritz vectors is C'C). D <= nu I, so what lies
-beyond V is at most mu = theta_(k+1) + nu, and `certificate.ritz_certificate` does the rest: `OfMap`. That
-C'C <= A (nu I - A), used below, is weaker: it gave four to ten times wider intervals on real rows.
+**A known, and C'C** (a pass computes Kc V, and C'C is the Gram matrix of the residuals of its Ritz vectors). D <= nu I,
+so the complement of V has no eigenvalue above mu = theta_(k+1) + nu, and `certificate.ritz_certificate` gives the
+intervals (`OfMap`). The bound C'C <= A (nu I - A), used below, is weaker: it gave four to ten times wider intervals on
+real rows.
 
-**A bounded from above by X, C not known.** From nu I - B >= 0 (Schur) follows that D <= nu I - C (nu I - A)^(-1) C',
-and B^2 <= nu B gives C'C <= A (nu I - A). The eigenvalues of Kc above tau > mu are as many as those of
-Theta + A + C' (tau I - G_2 - D)^(-1) C above tau (Sylvester). With g = tau - mu, N = C'C and W = (nu I - A)^(-1) the
-last term is at most
+**A bounded from above by X, C not known.** By Schur's complement of nu I - B >= 0, D <= nu I - C (nu I - A)^(-1) C'.
+From B^2 <= nu B follows C'C <= A (nu I - A). For tau > mu, Kc and Theta + A + C' (tau I - G_2 - D)^(-1) C have the same
+number of eigenvalues above tau (Sylvester). With g = tau - mu, N = C'C and W = (nu I - A)^(-1) the last term is at most
 
     C' (g I + C W C')^(-1) C = (g N^(-1) + W)^(-1) <= A (nu I - A) (g I + A)^(-1),
 
@@ -32,24 +33,27 @@ A is at most X so cut off.)
 
 **A from a sample of rows.** r_i >= R_ii are known for every row. Row i is drawn with probability p_i, independently of
 the others, after map, V, r, p and the numbers below are fixed; of the rows drawn y_i' = e_i' R V are computed. A is the
-sum of X_i = sym(v_i y_i'), v_i' the rows of V. Let T = sum over the rows drawn of X_i / p_i, let L >= |X_i| / p_i
-wherever p_i < 1, and M = sum over the rows drawn of (1 - p_i) X_i^2 / p_i^2. For any eta > 0 with z = eta L < 1, with
-probability at least 1 - k e^(-l)
+sum of X_i = sym(v_i y_i'), v_i' the rows of V. Let T be the sum of X_i / p_i over the rows drawn, and M that of
+(1 - p_i) X_i^2 / p_i^2. Let L >= |X_i| / p_i wherever p_i < 1. For any eta > 0 with z = eta L < 1, with probability at
+least 1 - k e^(-l)
 
     T - A <= eta phi(z) M + (l / eta) I,     phi(z) = (-log(1 - z) - z) / z^2,
 
 and the same for A - T. A row with p_i = 1 is certain and adds no error: S = N is the pass.
 
 Proof. Lemma: E exp(x (b - p) - phi(z) x^2 (1 - p) b) <= 1 where b is 1 with probability p, else 0, and |x| <= z < 1.
-That is x - (1 - p) phi x^2 <= log(1 + (exp(p x) - 1) / p). At x = 0 both sides are 0. For x > 0 the right side's
-derivative is p / (1 - (1 - p) exp(-p x)) >= 1 / (1 + (1 - p) x) >= 1 - (1 - p) x, as exp(-p x) >= 1 - p x, and phi >=
-1/2. For x < 0 the right side is log(1 - int_0^|x| exp(-p s) ds), concave in p, at p = 1 equal to x and for p -> 0 to
-log(1 + x) >= x - phi x^2, for (x - log(1 + x)) / x^2 falls with x (Fan, Grama and Liu, Electron. J. Probab. 20,
-2015): so it is at least the mean of these with weights p and 1 - p. Now take for x the eigenvalues of eta X_i / p_i:
-all is a function of X_i, so E exp(eta X_i (b_i / p_i - 1) - eta^2 phi (1 - p_i) b_i X_i^2 / p_i^2) <= I. By Lieb's
-theorem (Tropp, Found. Comput. Math. 12, 2012, lemma 3.4) the mean of tr exp of the sum over i is at most tr exp(0) =
-k, and Markov's inequality says the rest. It is an empirical Bernstein inequality, as those of Wang and Ramdas (2024),
-for rows that are drawn or not. It bounds A as a matrix: each direction has its own error.
+That is x - (1 - p) phi x^2 <= log(1 + (exp(p x) - 1) / p). At x = 0 both sides are 0. For x > 0 the derivative of the
+right side is p / (1 - (1 - p) exp(-p x)). As exp(-p x) >= 1 - p x, it is at least 1 / (1 + (1 - p) x) >= 1 - (1 - p) x,
+and phi >= 1/2. For x < 0 the right side is log(1 - int_0^|x| exp(-p s) ds), which is concave in p. It is x at p = 1,
+and log(1 + x) >= x - phi x^2 for p -> 0, as (x - log(1 + x)) / x^2 falls with x (Fan, Grama and Liu, Electron. J.
+Probab. 20, 2015). So it is at least the mean of these two with weights p and 1 - p. Now take for x the eigenvalues of
+eta X_i / p_i. All terms are functions of X_i, so
+
+    E exp(eta X_i (b_i / p_i - 1) - eta^2 phi (1 - p_i) b_i X_i^2 / p_i^2) <= I.
+
+By Lieb's theorem (Tropp, Found. Comput. Math. 12, 2012, lemma 3.4) the mean of tr exp of the sum over i is at
+most tr exp(0) = k, and the claim follows by Markov's inequality. It is an empirical Bernstein inequality, as those of
+Wang and Ramdas (2024), for rows that are drawn or not. It bounds A as a matrix: each direction has its own error.
 
 - The same for Z A Z, Z any fixed positive diagonal matrix: |Z y_i|^2 <= r_i |Z A Z|, so that L = sqrt(|Z A Z|) times
   the largest |Z v_i| sqrt(r_i) / p_i. For each eigenvalue there is one Z, z_i^2 = 1 / (1 + |theta_i - theta_j| / s):
@@ -62,10 +66,11 @@ for rows that are drawn or not. It bounds A as a matrix: each direction has its 
   number, and then all hold at once: the best one is taken.
 - An error of y_i adds |Z v_i| |error| / p_i, of each row drawn.
 
-**Rounding.** The computed V is not quite orthonormal and G V not quite V Theta. With S = V'V, |S - I| <= delta and
-F = G V - V Theta, |F| <= f, the orthonormal V_o = V S^(-1/2) has V_o' G V_o within 3 delta theta_1 + 1.5 f of Theta,
-coupled with the complement by at most 1.2 f (delta <= 1/4); Ky Fan's theorem for k + 1 eigenvalues bounds G_2.
-V_o' B V_o is within 3 delta nu of V' B V. All of that is `Leading.error`, which is added at both ends (Weyl).
+**Rounding.** The computed V is not quite orthonormal and G V not quite V Theta. Let S = V'V, |S - I| <= delta <= 1/4,
+and F = G V - V Theta, |F| <= f. For the orthonormal V_o = V S^(-1/2), V_o' G V_o differs from Theta by at most
+3 delta theta_1 + 1.5 f, and its coupling with the complement is at most 1.2 f. Ky Fan's theorem for k + 1 eigenvalues
+bounds G_2. V_o' B V_o is within 3 delta nu of V' B V. All of that is `Leading.error`, which is added at both
+ends (Weyl).
 """
 
 from __future__ import annotations
@@ -90,8 +95,8 @@ from .certifier import Certifier, Proof
 
 RATES = 0.95 * 2.0 ** (np.arange(-10, 10) / 3.0)
 """eta, over 1 / L for |Z A Z| = nu: from sqrt(2 l / S), the least that pays, to 1 / L where |Z A Z| is nu / 60."""
-UNEVEN = 1.15
-"""Times the error of rows that matter alike: about that of real ones, which is .9 to 1.3 times as large
+ERROR_FACTOR = 1.15
+"""Factor on the predicted error, which assumes rows of equal influence; on real rows the ratio is .9 to 1.3
 (``benchmarks/speed/loose.py``)."""
 RARE = float(np.sqrt(UNIT))
 """Probability below which no row is drawn: random numbers are multiples of 2^-53."""
@@ -108,13 +113,13 @@ class Leading:
     beyond : float
         The next one.
     norm : Bound
-        nu, on R.
+        Bound nu on |R|.
     error : float
         Rounding, added at both ends.
     first : Certificate
-        Of first order, for at least k + 1 eigenvalues: theta_j to theta_j + nu.
+        Intervals of first order, for at least k + 1 eigenvalues: theta_j to theta_j + nu.
     product_error : float
-        Of Q Theta^(1/2) in place of Phi' V.
+        Error of Q Theta^(1/2) in place of Phi' V.
     """
 
     theta: np.ndarray
@@ -132,7 +137,7 @@ class Leading:
 
 @dataclass(frozen=True)
 class Sampling:
-    """Which rows will be drawn, and how often: all that has to be fixed before.
+    """Plan of the draws: the rows' probabilities and all numbers that have to be fixed before.
 
     Attributes
     ----------
@@ -198,12 +203,12 @@ def leading_of_map(
 
 
 def outside_leading(leading: Leading) -> Bound:
-    """On the eigenvalues of the centred matrix outside the map's k vectors, or outside a larger space."""
+    """Bound on the eigenvalues of the centred matrix on the complement of the map's k vectors, or of a larger space."""
     return Bound(leading.mu + leading.error, leading.norm.form, leading.norm.failure_probability)
 
 
 class OfMap(Proof):
-    """For a run of products that starts with the map's k vectors: what the map says of all that is beyond them."""
+    """Bound mu = theta_(k+1) + nu of a feature map, for a run of products that starts with the map's k vectors."""
 
     def __init__(self, leading: Leading):
         self.leading = leading
@@ -241,7 +246,7 @@ def inclusion(weights: np.ndarray, count: int) -> np.ndarray:
     falling = np.sort(weights)[::-1]
     tail = falling[::-1].cumsum()[::-1]
     certain = np.arange(len(weights))
-    # so many rows for certain, and of the others none above 1
+    # h rows with probability 1, such that no other row gets a probability above 1
     enough = np.flatnonzero((certain < count) & ((count - certain) * falling <= tail))
     if count >= np.count_nonzero(weights) or not len(enough):
         return (weights > 0).astype(float)
@@ -355,7 +360,7 @@ def expected_error(
     counts : ndarray (s,)
     n, c : int
     trace : float
-        Of R.
+        Upper bound on tr R.
     sizes : (ndarray (b, 1), float, ndarray (b, 1))
         About |A|, |R|, and bounds on the latter.
     failure : float
@@ -373,7 +378,7 @@ def expected_error(
         reach = root * np.sqrt(b)
         z = (rates * np.sqrt(b / bound)[..., None]).clip(max=0.95)
         errors = z * _phi(z) * (variance / reach)[..., None] + ell * reach[..., None] / z
-        error = UNEVEN * np.maximum(errors.min(axis=-1), 0.0)
+        error = ERROR_FACTOR * np.maximum(errors.min(axis=-1), 0.0)
         b = np.minimum(b, size + error)
     return np.asarray(error)
 
@@ -456,7 +461,7 @@ def _ends(leading: Leading, A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, n
 def _second_order(
     leading: Leading, c: int, A: np.ndarray, B: np.ndarray, ends: np.ndarray, failure: float
 ) -> Eigenpairs:
-    """From -B <= A' - A <= B for the true A', and better ends of some eigenvalues.
+    """Intervals from -B <= A' - A <= B for the true A', and tighter ones for some eigenvalues.
 
     Intervals and vectors are those of first order where the intervals would not be narrower.
     """

@@ -1,9 +1,9 @@
 """The largest eigenvalues of a small matrix that is held whole: a start from products in float32, one certificate.
 
-Where the eigenvalues fall fast, some products with a block of columns take less time than LAPACK's reduction to
-tridiagonal form: a Chebyshev polynomial of the matrix that is small on all eigenvalues below those of the block. The
-block is judged as one of any other origin is (``certificate``): by residuals in float64, and by a bound on all that is
-outside of it, which the norm of the matrix gives, or else a factorisation.
+If the eigenvalues fall fast, a few products with a block of columns take less time than LAPACK's reduction to
+tridiagonal form. The block is multiplied by a Chebyshev polynomial of the matrix that is small on all eigenvalues below
+those of the block. The certificate of the block needs no knowledge of its origin (``certificate``): it uses residuals
+in float64, and a bound on the complement from the norm of the matrix, or else from a factorisation.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from .certificate import NO_BOUND, Bound, Eigenpairs, MatrixInfo, RitzBlock, pro
 
 _logger = logging.getLogger("fastkpca")
 
-HELD_WHOLE = 700
+MAX_WHOLE_ROWS = 700
 """Rows up to which a matrix is held whole: of larger ones its half, by tiles, takes less time (speed/small.py)."""
-GUARDS = 6
+GUARD_COLUMNS = 6
 """Columns of the block beyond those that are wanted, at least."""
-RESIDUAL = sqrt(HELD_WHOLE) * UNIT32
-"""Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller (errors of a sum add up as
-the root of its terms)."""
-MOST_PRODUCTS = 64
+FLOAT32_RESIDUAL = sqrt(MAX_WHOLE_ROWS) * UNIT32
+"""Residual over the largest eigenvalue that products in float32 mostly reach, and seldom undercut: the error of a sum
+of n terms grows as sqrt(n)."""
+MAX_PRODUCTS = 64
 """Maximal products of the matrix with the block; mostly a tenth to a half of them suffice."""
-SHORTEST = sqrt(UNIT)
+MIN_COLUMN_RATIO = sqrt(UNIT)
 """Length of a column over that of the longest, from which on they are made orthonormal again."""
 
 
@@ -41,22 +41,22 @@ _Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def may_be_enough(n: int, c: int) -> bool:
     """True if products with a matrix of this order may give c eigenvalues faster than LAPACK."""
-    return n <= HELD_WHOLE and 11 * _block_size(c) <= n
+    return n <= MAX_WHOLE_ROWS and 11 * _block_size(c) <= n
 
 
 def seconds_of_small(n: int, c: int) -> float:
     """Predicted seconds: of a quarter of the products, and of a factorisation, in float32, which is twice as fast."""
-    products = MOST_PRODUCTS / 4.0 * float(n) ** 2 * _block_size(c) / RATE.products
+    products = MAX_PRODUCTS / 4.0 * float(n) ** 2 * _block_size(c) / RATE.products
     return products + float(n) ** 3 / (3.0 * RATE.factorisations)
 
 
 def _most_products(n: int, c: int) -> int:
     """No more than three times the flops of LAPACK's reduction, 4/3 n^3: as products in float32 these take as long."""
-    return min(MOST_PRODUCTS, 2 * n // _block_size(c))
+    return min(MAX_PRODUCTS, 2 * n // _block_size(c))
 
 
 def _block_size(c: int) -> int:
-    return 8 * -(-(c + GUARDS) // 8)  # a multiple of the vectors of float32
+    return 8 * -(-(c + GUARD_COLUMNS) // 8)  # a multiple of the vectors of float32
 
 
 def pairs_of_small(
@@ -69,7 +69,7 @@ def pairs_of_small(
     K : ndarray (n, n)
         Symmetric, positive semidefinite up to rounding.
     means : ndarray (n,) or None
-        Of its rows: the eigenvalues are those of the centred matrix; None: of K itself.
+        Means of its rows: the eigenvalues are those of the centred matrix; None: of K itself.
     c, tol : int, float
     entry_error : float
         Bound on |K_ij - its exact value|.
@@ -95,14 +95,14 @@ def pairs_of_small(
     residual = sqrt(float(ritz.residual_gram.diagonal()[:c].sum()))
     if not _suffices(outside.mu, theta[c - 1], residual, tol * theta[0]):
         wanted = 0.5 * float(theta[c - 1] + max(theta[-1], 0.0))
-        # of K, of two means and of their two differences, which are as large as K, whatever is left
+        # rounding of K, of two means and of their two differences: each is relative to K, however small the result
         entries = 8.0 * UNIT32 * norm / unit
         outside = _factorised_bound(single, V, images, theta, wanted / unit, 1.0 / unit, entries)
         outside, info["factorisations"] = Bound(outside.mu * unit + rounding, outside.form), 1
     certificate = ritz_certificate(ritz, c, matrix, outside)
     if not certificate.width <= tol * theta[0]:
         return None
-    _logger.info("dense: eigenpairs by %d products with the matrix", products)
+    _logger.info("    eigenpairs by %d products with the matrix", products)
     return Eigenpairs(theta[:c], V[:, :c], certificate, images[:, :c], info=info)
 
 
@@ -159,8 +159,8 @@ def _search(
         if exactly and size <= wanted:
             return pairs, done
         # scores as good as float32 gives them, for a product or two more; and what it does not give, float64 corrects
-        goal = wanted if exactly else RESIDUAL * first
-        needed = _degree(theta, c, min(size / goal, 1.0 / RESIDUAL))
+        goal = wanted if exactly else FLOAT32_RESIDUAL * first
+        needed = _degree(theta, c, min(size / goal, 1.0 / FLOAT32_RESIDUAL))
         if not done + needed <= most:
             break
         degree = min(max(1, ceil(needed)), _most(theta))
@@ -174,7 +174,7 @@ def _search(
 @cache
 def _draws() -> np.ndarray:
     """Numbers for the first block of any search: to draw them takes as long as a product."""
-    draws = np.random.default_rng(0).random(HELD_WHOLE * HELD_WHOLE // 11, dtype=np.float32) - np.float32(0.5)
+    draws = np.random.default_rng(0).random(MAX_WHOLE_ROWS * MAX_WHOLE_ROWS // 11, dtype=np.float32) - np.float32(0.5)
     draws.flags.writeable = False
     return draws
 
@@ -225,14 +225,14 @@ def _degree(theta: np.ndarray, c: int, gain: float) -> float:
 
 
 def _most(theta: np.ndarray) -> int:
-    """The largest degree by which columns come to differ in length by no more than ``SHORTEST`` says; at least 1."""
-    return max(1, int(log(2.0 / SHORTEST) / acosh(2.0 * float(theta[0]) / _beyond(theta) - 1.0)))
+    """The largest degree by which columns come to differ in length by at most ``MIN_COLUMN_RATIO``; at least 1."""
+    return max(1, int(log(2.0 / MIN_COLUMN_RATIO) / acosh(2.0 * float(theta[0]) / _beyond(theta) - 1.0)))
 
 
 def _beyond(theta: np.ndarray) -> float:
-    """Where the eigenvalues that a filter keeps small end: at the smallest Ritz value of the block, or where all is
-    lost in the rounding of float32."""
-    return max(float(theta[-1]), 10.0 * RESIDUAL * float(theta[0]))
+    """Upper end b of the interval [0, b] on which the filter is small: the smallest Ritz value of the block, or the
+    level of rounding in float32."""
+    return max(float(theta[-1]), 10.0 * FLOAT32_RESIDUAL * float(theta[0]))
 
 
 def _filtered(B: np.ndarray, V: np.ndarray, theta: np.ndarray, R: np.ndarray, degree: int) -> np.ndarray:
@@ -242,7 +242,7 @@ def _filtered(B: np.ndarray, V: np.ndarray, theta: np.ndarray, R: np.ndarray, de
 
         E_(k+1) = 2 (2 B / b - I) E_k + (4 / b) R D_k - E_(k-1),   E_1 = 2 R / b, E_0 = 0:
 
-    products in float32 of what is small beside V, so that V may have the accuracy of float64.
+    Only the small E_k are products in float32, so that the result keeps the accuracy of float64.
     """
     b = _beyond(theta)
     x = 2.0 * theta / b - 1.0

@@ -159,7 +159,7 @@ def parametrize_with_kernel_checks(kernels: Iterable[Any], X: Any = None) -> Any
     Parameters
     ----------
     kernels : sequence
-        Of what ``get_kernel`` takes.
+        Arguments of ``get_kernel``.
     X : array_like (N, d), optional
         As for ``check_kernel``.
 

@@ -23,14 +23,14 @@ def test_large_leaves_and_many_partners_in_pieces(monkeypatch):
     X = np.repeat(rng.random((3, 2)), 1500, axis=0)
     U = rng.standard_normal((4500, 2))
     for work in (1 << 32, 40_000):
-        monkeypatch.setattr(clusters, "MOST_WORK", work)
+        monkeypatch.setattr(clusters, "MAX_TASK_FLOPS", work)
         for sigma in (0.01, 0.1, 10.0):
             summation = ClusterSummation(Rows(X), sigma=sigma, tol=1e-9)
             exact = long_gaussian(X[::45], X, sigma) @ U
             assert np.abs(summation.matmat(U)[::45] - exact).max() <= 1e-9 * np.abs(U).sum()
     X = rng.random((600, 3))
     assert worst(ClusterSummation(Rows(X), sigma=0.05, tol=1e-4, leaf=200), X, X, 0.05) <= 1e-4
-    monkeypatch.setattr(clusters, "MOST_LEAVES", 4)
+    monkeypatch.setattr(clusters, "MAX_LEAVES", 4)
     assert len(ClusterSummation(Rows(X), sigma=0.05, tol=1e-4)._x.start) <= 8
 
 

@@ -57,7 +57,7 @@ class Npz:
         return {name: shape for name, (_, shape, _, dtype, _) in self._headers().items() if dtype.kind in "biuf"}
 
     def _headers(self) -> dict[str, tuple[zipfile.ZipInfo, tuple[int, ...], bool, np.dtype, int]]:
-        """By name: the member, the shape, whether column by column, the type, and where the numbers begin in it."""
+        """Arrays by name: member, shape, True for column by column, type, and offset of the numbers in the member."""
         result = {}
         with data_file_errors(self.name, "is not a readable .npz file"), zipfile.ZipFile(self.path) as archive:
             members = archive.infolist()
@@ -100,10 +100,10 @@ class Mat:
         self._memory = int(DEFAULT_MEMORY if memory is None else memory)
 
     def _ask(self, what: str, *arguments: str) -> dict[str, Any]:
-        """What the reader answers; a DataFileError that begins with ``what`` where it fails, dies or does not end."""
+        """Answer of the reader process; a DataFileError that begins with ``what`` if it fails, dies or does not end."""
         size = os.path.getsize(self.path)
         limit = 60.0 + size / 1e6
-        # with the same modules as here, whatever folder this is and whatever options Python was started with
+        # with the modules of this process, which the working folder and Python's own options could otherwise change
         start = "import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop(1)); del sys.argv[0]; "
         start += "runpy.run_path(sys.argv[0], run_name='__main__')"
         command = [sys.executable, "-c", start, json.dumps([p for p in sys.path if isinstance(p, str)])]

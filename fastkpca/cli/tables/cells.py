@@ -35,12 +35,12 @@ _MARKED = re.compile(rf"(?P<before>{_SIGN})?(?P<number>[+-]?[\d.,]*\d)\s*(?P<aft
 
 @dataclass(frozen=True)
 class Reading:
-    """How the cells of a text file or spreadsheet are read: what the user says of them, and a model remembers.
+    """Format of the cells of a text file or spreadsheet, as the user states it and a model remembers it.
 
     ``header``: whether the first line names the columns (None: told from the lines); ``units_row``: the line below it
-    is left out; ``skip_rows``: lines above it that are; ``na_values``: what stands for missing values beside the usual
-    words; ``date_format``: of identifiers, as ``strptime`` takes it, or "day-first"; ``sheet``, ``query``: which sheet
-    of a workbook, which rows of a database.
+    is left out; ``skip_rows``: lines above it that are; ``na_values``: further words for missing values;
+    ``date_format``: of identifiers, as ``strptime`` takes it, or "day-first"; ``sheet``, ``query``: which sheet of a
+    workbook, which rows of a database.
     """
 
     header: bool | None = None
@@ -79,7 +79,7 @@ class Reading:
         return plain
 
     def hint(self, text: str) -> str:
-        """What may be meant by a field that is no number; "" where nothing comes to mind."""
+        """Suggestion of an option that would read a field that is no number; "" if there is none."""
         text = text.strip()
         if self.decimal == "." and _POINT_GROUPS.fullmatch(text) and not NUMBER.fullmatch(text):
             return " (thousands points? --decimal , --thousands . reads them)"

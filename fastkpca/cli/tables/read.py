@@ -59,7 +59,7 @@ def read(
     var : str, optional
         Which array of an .npz, .mat, HDF5 or zarr file; by default the only one with two dimensions.
     columns, skip_columns : sequences of str, optional
-        Columns to take, or to leave out: names, numbers from 1, or ranges of numbers like ``2-5``. A name wins over a
+        Columns to take, or to drop: names, numbers from 1, or ranges of numbers like ``2-5``. A name wins over a
         number.
     label_column : str, optional
         Left out of X and returned as labels. In files of several arrays also the name of another array with one entry
@@ -182,8 +182,8 @@ def _loaded(X: Any) -> np.ndarray:
 
 
 def faults(table: Table) -> tuple[str, int]:
-    """Which columns hold values that are no finite numbers, in how many rows, and the first line of a text file; how
-    many columns do not."""
+    """Columns with values that are no finite numbers, their number of rows, and the first line of a text file; how many
+    columns do not."""
     first, of_columns = not_finite(as_rows(table.X))
     counts, where = of_columns.tolist(), ""
     texts = [f"{table.label(i)}: {count} row{'s' * (count > 1)}" for i, count in enumerate(counts) if count]

@@ -33,8 +33,8 @@ def fields_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def limit_memory(size: int) -> None:
-    """Of this process from here on, where the system has such a limit: what is read, once more as it is written, and
-    a little beside."""
+    """Limit the memory of this process, where the system can: for the arrays that are read, once more for their copy as
+    it is written, and some memory for Python."""
     if sys.platform == "linux":
         import resource
 

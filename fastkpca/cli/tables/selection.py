@@ -24,7 +24,7 @@ class Table:
     X : ndarray, memory map, CSR matrix or Source, shape (n, d), or a function
         What ``kpca`` takes; the function returns an iterator over blocks of rows.
     names : list of str, or None
-        Of the d columns, where the file names them.
+        Names of the d columns, where the file names them.
     labels : ndarray (n,), or None
         The label column, where one was asked for: numbers, or strings.
     notes : list of str
@@ -89,7 +89,7 @@ class ColumnSelection:
         self.notes: list[str] = []
 
     def resolve(self, n_columns: int, names: list[str] | None) -> Chosen:
-        """The columns that are meant, in a file of so many."""
+        """Columns that the options select, in a file of ``n_columns``."""
         self._places = _places(range(n_columns), names or [])
         self._recall(n_columns, names)
         label = self._one("--label-column", self.label, n_columns, names)
@@ -127,8 +127,8 @@ class ColumnSelection:
         return matches[0]
 
     def _same_as_model(self, like: Sequence[str], candidates: list[int], names: list[str]) -> list[int]:
-        """Of the candidates those that the model was fitted on, by their names and in its order. Other names are taken
-        only where ``--columns`` gives as many columns as the model has."""
+        """Candidates that the model was fitted on, by their names and in its order. Other names are taken only where
+        ``--columns`` gives as many columns as the model has."""
         places = _places(candidates, names)
         missing, wanted = [name for name in like if name not in places], set(like)
         others = [i for i in candidates if names[i] not in wanted]
@@ -185,7 +185,7 @@ class ColumnSelection:
 
 
 def _places(columns: Iterable[int], names: Sequence[str]) -> dict[str, list[int]]:
-    """Where each name stands among these columns; nowhere where the file has no names."""
+    """Numbers of the columns with each name; empty where the file has no names."""
     places: dict[str, list[int]] = {}
     for i in columns if names else ():
         places.setdefault(names[i], []).append(i)

@@ -60,13 +60,13 @@ PANDAS_COLUMN_BYTES = 1600
 _SAMPLE_LINES = 50
 """Lines from which the format of the file is determined."""
 _ESCAPED = "surrogateescape"
-"""What is done with bytes that are not of a file's encoding. They become what is in no proper text: ``_UNDECODED``."""
+"""Error handler of the decoder: bytes that are not of the file's encoding become lone surrogates, ``_UNDECODED``."""
 _UNDECODED = re.compile("[\udc80-\udcff]")
 _ENCODINGS = {"utf-8-sig": "UTF-8", "utf-16": "UTF-16", "cp1252": "Windows-1252"}
 _OPENERS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 _READ_ERRORS = (EOFError, OSError, UnicodeError, zlib.error, lzma.LZMAError)
 _SPELLINGS = [word for x in sorted(MISSING) for word in {x, x.upper(), x.capitalize(), "NaN"}]
-"""Of missing values, as pandas takes them: as they stand in the file."""
+"""Spellings of missing values for pandas, which compares them with the text of the file."""
 _SEPARATOR = re.compile(r'"?sep=([,;\t|])"?[,;\t|]*', re.IGNORECASE)
 """The first line of a file that names the separator for Excel."""
 _END = "\0"
@@ -75,7 +75,7 @@ _DAY_FIRST = re.compile(r"(\d{1,2})[-/. ](\d{1,2})[-/. ](\d{4})")
 
 
 def _times(texts: list[str], form: str) -> np.ndarray | None:
-    """Times of this form; None where one has another."""
+    """Parsed times of the form ``form``; None if one does not have it."""
     if form == "day-first":
         return as_times(np.array([_DAY_FIRST.sub(r"\1.\2.\3", text, count=1) for text in texts], dtype=object))
     try:
@@ -85,23 +85,26 @@ def _times(texts: list[str], form: str) -> np.ndarray | None:
 
 
 def _certainty(hint: str) -> int:
-    """How much a hint says: one that gives a choice says least."""
+    """Rank of a hint: more options in it are better, a choice between two is worse."""
     return 2 * hint.count("--") - 3 * (" or " in hint) + bool(hint)
 
 
-class _LineLimit(io.TextIOBase):
-    """What pandas reads, of which no line may be longer than so many characters: it would hold the line whole."""
+class _LineLimit(io.BufferedIOBase):
+    """File object for pandas that refuses lines of more than ``most`` bytes: pandas would hold each whole."""
 
     def __init__(self, file: Any, most: float):
         self._file, self._most, self._length = file, most, 0
 
-    def read(self, size: int | None = -1) -> str:
-        chunk: str = self._file.read(size)
-        at = chunk.rfind("\n")
+    def read1(self, size: int = -1) -> bytes:
+        chunk: bytes = self._file.read(size)
+        at = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
         self._length = len(chunk) - at - 1 if at >= 0 else self._length + len(chunk)
         if self._length > self._most:
             raise ValueError("a line is too long")
         return chunk
+
+    def readable(self) -> bool:
+        return True
 
 
 class TextFile:
@@ -329,11 +332,12 @@ class TextFile:
             words = [x + end for x in [*_SPELLINGS, *given] for end in ("", " ")]
             options = {"na_filter": True, "na_values": dict.fromkeys(taken, words)}
         last = self.n_columns - 1 - self.open_end  # a line that is short has no value there
-        with self._errors(), self._open() as file:
+        with self._errors(), self.opener(self.path, "rb") as file:
+            text = io.TextIOWrapper(_LineLimit(file, self._most), self.encoding, _ESCAPED, newline="")  # type: ignore[type-var]
             for _ in range(self.first_line - 1):
-                file.readline()
+                text.readline()
             tables = pandas.read_csv(
-                _LineLimit(file, self._most),
+                text,
                 sep=r"\s+" if self.delimiter is None else self.delimiter,
                 decimal=self.reading.decimal,
                 header=None,
@@ -445,7 +449,7 @@ class TextFile:
                 return fields_of(" ".join(line.split()), " ")
             return fields_of(line, self.delimiter, skipinitialspace=True)
 
-    # What the first lines say of the columns
+    # Columns, from the first lines
 
     def _cells(self, i: int) -> list[str]:
         """A column, as far as the first lines have it, with decimal points."""
@@ -505,15 +509,15 @@ class TextFile:
         return f"not numeric: {labels}, for example {example!r}{hint}"
 
     def _words(self, i: int) -> list[str]:
-        """What is no number in a column, as it stands in the file."""
+        """Fields of a column that are no numbers, as the file has them."""
         pairs = ((row[i].strip(), self.reading.plain(row[i])) for row in self.sample if i < len(row))
         return [text for text, x in pairs if not is_number(x) and x.strip().lower() not in MISSING]
 
     def _hint(self, i: int) -> str:
-        """What may be meant by the words of a column: what one of them shows most clearly, or most of them."""
+        """Suggestion for the words of a column: the hint of highest rank, or the first of these."""
         return max(map(self.reading.hint, self._words(i)), key=_certainty) or hint_of_marks(self._cells(i))
 
-    # What is wrong with the file
+    # Errors about the file
 
     def _refuse_width(self, number: int, width: int) -> NoReturn:
         hints = [*map(self.reading.hint, self.sample[0]), self._hint_of_lines_above(self.numbers, self.sample)]

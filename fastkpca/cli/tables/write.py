@@ -26,8 +26,8 @@ MAX_SHEET_ROWS, MAX_SHEET_TEXT = 1_048_576, 32_767
 
 
 def score_place(path: str | os.PathLike) -> Callable[[tuple[int, ...], np.dtype], np.ndarray]:
-    """For ``kpca(out=)``: where scores wait until they are written to ``path``, in memory or, where they are many, in a
-    nameless file beside it."""
+    """Allocator for ``kpca(out=)`` of scores that are written to ``path`` later: in memory, or, where they are large,
+    in a nameless file in the same folder."""
 
     def place(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         if shape[0] * shape[1] * dtype.itemsize <= SCORES_AT_ONCE:
@@ -51,8 +51,8 @@ def among_all(scores: np.ndarray, kept: np.ndarray | None, path: str | os.PathLi
 
 
 class Format(NamedTuple):
-    """How numbers are written into text: significant digits (17: all that they have), decimal point or comma.
-    Semicolons separate columns beside decimal commas."""
+    """Format of numbers in text: significant digits (17: all that they have), decimal point or comma. With decimal
+    commas, semicolons separate the columns."""
 
     digits: int = 17
     decimal: str = "."

@@ -1,4 +1,4 @@
-"""Which columns make a row unusual: contributions of the columns to its SPE or T^2."""
+"""Contributions of the columns to a row's SPE or T^2: they show which columns make the row unusual."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Contributions:
     of_rows : ndarray (m,)
         The statistic of the rows as they are.
     feature_names : tuple of str or None
-        Of the columns, as the model has them.
+        Names of the columns, as the model has them.
     """
 
     contributions: np.ndarray
@@ -96,7 +96,7 @@ def kpca_contributions(
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
 ) -> Contributions:
-    """Which columns make rows unusual: reconstruction-based contributions to SPE or T^2.
+    """Reconstruction-based contributions of the columns to SPE or T^2: they show which columns make rows unusual.
 
     Parameters
     ----------
@@ -132,8 +132,8 @@ def kpca_contributions(
     find t by the zero of the derivative. Here the minimum is searched by values, within the range of the column: at 17
     quantiles of ``train``, then by a golden section between the neighbours of the best one. Far from all training rows,
     where a Gaussian kernel and its derivative vanish, this still finds it, and it needs no derivative of the kernel.
-    For a linear kernel the result is (u' M x)^2 / (u' M u) with u the unit vector of the column, x counted from the
-    mean, and M = I - P P' for SPE, P diag(1 / latent) P' for T^2, where the best value lies within the range.
+    For a linear kernel the result is (u' M x)^2 / (u' M u), if the best value lies within the range. Here u is the unit
+    vector of the column, x is measured from the mean, and M = I - P P' for SPE, P diag(1 / latent) P' for T^2.
 
     Columns that go together with a faulty one have a part of its contribution, and several faulty ones share it. T^2
     blames the right column for linear and polynomial kernels. With a kernel that vanishes at a distance T^2 is small

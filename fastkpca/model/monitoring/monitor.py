@@ -38,7 +38,7 @@ class Monitored(Reported):
     model : KPCAModel
         The model, with the limits that were used.
     t2, spe : ndarray (m,)
-        Of each row; NaN where a model of lagged rows needs more rows before it.
+        Statistics of each row; NaN where a model of lagged rows needs more rows before it.
     labels : ndarray (m,)
         What the rows are called: times, names, or their numbers.
     label_name : str
@@ -200,8 +200,8 @@ def kpca_monitor(
     X : array_like (m, d)
         As for ``kpca_project``.
     limits : Limits or float, optional
-        Of ``kpca_limits``; or the fraction of normal rows below both limits, which are then made of what the model
-        keeps. By default the limits that the model keeps (``model.with_limits``).
+        Limits from ``kpca_limits``; or the fraction of normal rows below both limits, which are then made of what the
+        model keeps. By default the limits that the model keeps (``model.with_limits``).
     labels : array_like (m,), optional
         What the rows are called: times, numbers or names. By default the index of a data frame that has another than
         0, 1, ..., or else the numbers of the rows, from 0.

@@ -1,4 +1,4 @@
-"""Is a row like those the model was made of? Squared prediction error, Hotelling's T^2, and control limits for both.
+"""Novelty of rows: squared prediction error, Hotelling's T^2, and control limits for both.
 
 A row's image in feature space has two parts: its part in the kept components, whose size T^2 measures in units of each
 component's variance, and its residual, whose squared length is the SPE (or Q). The two detect different faults.
@@ -187,8 +187,8 @@ def kpca_limits(
         "auto": "empirical", and where the rows are too few for that the largest value, with a warning. "empirical":
         the order statistic of the rows X; at least confidence / (1 - confidence) rows (99 for 0.99).
         "F": c (N^2 - 1) / (N (N - c)) F(c, N - c), for a new row of normally distributed scores whose means and
-        variances are estimated from N rows (of a model that is not centred, whose means are zero,
-        c N / (N - c + 1) F(c, N - c + 1)); "chi2": chi^2(c), its limit for large N.
+        variances are estimated from N rows. For a model that is not centred, whose means are zero, it is
+        c N / (N - c + 1) F(c, N - c + 1). "chi2": chi^2(c), its limit for large N.
     spe : {"auto", "empirical", "box"}
         "auto", "empirical": as for ``t2``. "box": g chi^2(h) with the mean g h and the variance 2 g^2 h of their SPE.
     joint : bool
@@ -222,15 +222,15 @@ def kpca_limits(
     Gammerman & Shafer 2005). That is over all draws of the m rows. With those at hand it is a number around that, with
     the standard deviation of about ((1 - confidence) / m)^(1/2).
 
-    Where both limits are empirical, joint ones share the rate. Let the rank of a row among the m rows and the new one
-    be how many of these m + 1 have a T^2 at least as large, and the same for SPE. Let a(k) be how many of them have a
-    rank of k or less in either. The largest k with a(k) at most (m + 1) (1 - confidence) treats all m + 1 alike, so
-    that the new row is among those of rank k or less with probability at most 1 - confidence. It has such a rank in T^2
-    where fewer than k of the m rows have a T^2 as large. Then a(k) counts the row itself, the rows of rank k - 1 or
-    less in T^2 among the m, and those of rank k or less in SPE. So the limit of T^2 is the k-th largest of the m, for
-    the largest k for which this count is small enough, and that of SPE the same with the two exchanged. No limit is
-    above the one of half of the rate for each statistic, ceil((m + 1) (1 + confidence) / 2), which other joint limits
-    have.
+    Joint limits share the rate if both are empirical. Take the m rows and the new one together. The rank of a row in
+    T^2 is the number of these m + 1 with a T^2 at least as large, and likewise in SPE. Let a(k) be the number of rows
+    whose rank is k or less in T^2 or in SPE. The largest k with a(k) <= (m + 1) (1 - confidence) is a symmetric
+    function of the m + 1 rows. So the new row has a rank of k or less with probability at most 1 - confidence. It has
+    such a rank in T^2 where fewer than k of the m rows have a T^2 as large. Then a(k) counts the row itself, the rows
+    of rank k - 1 or less in T^2 among the m, and those of rank k or less in SPE. So the limit of T^2 is the k-th
+    largest of the m, for the largest k for which this count is small enough. The limit of SPE is the same with the two
+    exchanged. No limit is above the one of half of the rate for each statistic, ceil((m + 1) (1 + confidence) / 2),
+    which other joint limits have.
 
     F: Tracy, Young & Mason, Multivariate control charts for individual observations, Journal of Quality Technology
     1992. Box: Box, Some theorems on quadratic forms, Annals of Mathematical Statistics 1954; Nomikos & MacGregor,

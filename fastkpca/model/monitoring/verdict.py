@@ -29,7 +29,7 @@ class Verdict:
     index : ndarray (k,)
         Alarms that are explained, at most 200, spread over all.
     explained : Contributions
-        Of these.
+        Contributions of the columns to these alarms.
     fractions : ndarray (d,)
         Mean fraction of the statistic that each column alone takes off, over the explained alarms of the stretch.
     most : ndarray (d,)

@@ -1,4 +1,4 @@
-"""From scores back to rows: pre-images, for denoising and for seeing what a component means.
+"""Pre-images, rows for given scores: for denoising, and to show what a component means.
 
 Scores z stand for the point P = mean + sum_j z_j w_j of feature space. In general P is not the image of any row; a
 pre-image is a row whose image is near P. How to find one depends on what the model knows:

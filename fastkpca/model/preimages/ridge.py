@@ -141,7 +141,7 @@ def fit_ridge(
 
 
 def _near(Z: np.ndarray, others: np.ndarray, reach: float = NEAR) -> np.ndarray:
-    """Which scores are no farther than ``reach`` from which others, and rounding: (m, k)."""
+    """True for pairs of scores no farther apart than ``reach`` and rounding: (m, k)."""
     squares = np.einsum("ij,ij->i", Z, Z)[:, None] + np.einsum("ij,ij->i", others, others)
     return squares - 2.0 * (Z @ others.T) <= reach**2 + 8.0 * EPS * squares
 

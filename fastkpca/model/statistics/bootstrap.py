@@ -24,13 +24,13 @@ class Sums(NamedTuple):
     weight : ndarray (G,)
     scores : ndarray (G, k)
     products : ndarray (G, k, k)
-        Of z z'.
+        Sums of z z'.
     squares : ndarray (G,)
-        Of |phi|^2.
+        Sums of |phi|^2.
     beside : ndarray (k,)
-        Over all groups, of z^2 (|phi|^2 - |z|^2).
+        Sum over all groups of z^2 (|phi|^2 - |z|^2).
     outside : ndarray ()
-        Over all groups, of |phi|^2 - |z|^2.
+        Sum over all groups of |phi|^2 - |z|^2.
     """
 
     weight: np.ndarray

@@ -1,4 +1,4 @@
-"""Which variables drive a component: how much the scores change with each column of X.
+"""Importance of the variables for a component: the change of the scores with each column of X.
 
 Both methods give numbers in one unit, that of a component's variance. For a linear kernel both are the squared
 loading times the column's variance.
@@ -52,11 +52,11 @@ class Importance:
     positive : ndarray (c, d) or None
         Share of the rows in which the derivative is positive.
     standard_errors : ndarray (c, d) or None
-        Of the importance, by the spread among the rows; None for "gradient".
+        Standard errors of the importance, by the spread among the rows; None for "gradient".
     n_samples : int
         Rows that were evaluated.
     feature_names : tuple of str or None
-        Of the columns, as the model has them.
+        Names of the columns, as the model has them.
     """
 
     importance: np.ndarray
@@ -142,7 +142,7 @@ def kpca_importance(
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
 ) -> Importance:
-    r"""Which variables drive each component of a model.
+    r"""Importance of each variable for each component of a model.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def kpca_importance(
         squared change of the score when the column takes its value from another row, drawn at random; it needs no
         derivative, and sees jumps and far moves.
     sample_weight : array_like (m,), optional
-        Of the rows X. The training rows of a model have the weights that they were fitted with.
+        Weights of the rows X. The training rows of a model have the weights that they were fitted with.
     rng : int, Generator, SeedSequence or None
         For "permutation".
     n_threads : int, optional
@@ -194,9 +194,9 @@ def kpca_importance(
     they were.
 
     Sobol' & Kucherenko, Derivative based global sensitivity measures and their link with global sensitivity indices,
-    Mathematics and Computers in Simulation 2009; Jansen, Analysis of variance designs for model output, Computer
-    Physics Communications 1999; Briscik, Dillies & Dejean, Improvement of variables interpretability in kernel PCA, BMC
-    Bioinformatics 2023, for gradients of kernel PCA.
+    Mathematics and Computers in Simulation 2009. Jansen, Analysis of variance designs for model output, Computer
+    Physics Communications 1999. Gradients of kernel PCA: Briscik, Dillies & Dejean, Improvement of variables
+    interpretability in kernel PCA, BMC Bioinformatics 2023.
 
     Examples
     --------

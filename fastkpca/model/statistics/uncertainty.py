@@ -62,7 +62,7 @@ class Uncertainty:
     n_significant : int or None
         Leading components whose share of the variance is larger than with columns permuted; None: not tested.
     p_values : ndarray (k,) or None
-        Of the permutation test, at least 1 / (n_permutations + 1).
+        p-values of the permutation test, at least 1 / (n_permutations + 1).
     permuted : ndarray (k,) or None
         Percent of the variance that a component exceeds, where columns are permuted, with probability 1 - level.
     n_samples : int
@@ -112,8 +112,8 @@ def kpca_uncertainty(
     Parameters
     ----------
     model : KPCAModel
-        Of a positive semidefinite kernel. Fit a few more components than you ask about: what is outside them is known
-        in sum only.
+        Model with a positive semidefinite kernel. Fit a few more components than you ask about: what is outside them is
+        known in sum only.
     X : array_like (N, d), optional
         The training rows, as for ``kpca_project``. By default those that the model holds.
     level : float
@@ -121,11 +121,11 @@ def kpca_uncertainty(
     n_bootstrap : int
         Resamples, from 100 to a million.
     n_permutations : int
-        Of the columns, a million at most, for the number of components; 0: no test.
+        Number of permutations of the columns, a million at most, for the number of components; 0: no test.
     n_components : int, optional
         Number of leading components; by default at most 20.
     sample_weight : array_like (N,), optional
-        Of the training rows, where the model does not hold their weights. A row of weight w counts w times.
+        Weights of the training rows, where the model does not hold their weights. A row of weight w counts w times.
     rng : int, Generator, SeedSequence or None
     n_threads : int, optional
     progress : bool or callable
@@ -145,18 +145,18 @@ def kpca_uncertainty(
     Rows are drawn with replacement, and the moments of their scores over the model's components are decomposed again.
     Of more than 1024 rows, 1024 random groups are drawn instead, which have the same variance up to a few percent.
     Intervals are studentised (bootstrap-t), of the logarithm of an eigenvalue and the log-odds of a share, with the
-    standard error by the influence function z^2 - lambda in every resample. This corrects for skewness and for the bias
-    by which large eigenvalues come out too large, sum_k lambda_j lambda_k / (lambda_j - lambda_k) / N for normal
-    scores; the part of that bias from outside the components is subtracted.
+    standard error by the influence function z^2 - lambda in every resample. This corrects for skewness and for the
+    upward bias of large eigenvalues. For normal scores the bias of lambda_j is the sum over k unequal j of
+    lambda_j lambda_k / (lambda_j - lambda_k) / N. Its terms with k outside the components are subtracted.
 
     The test for the number of components permutes each column on its own, which leaves the columns as they are and
     takes away what they have in common. A component counts while its share of the variance, and that of each before it,
     is among the largest of the same component's after permutation (Horn's parallel analysis). It uses at most 500 rows.
 
-    Efron & Tibshirani, An introduction to the bootstrap, 1993, chapters 12 and 14; Beran & Srivastava, Bootstrap tests
-    and confidence regions for functions of a covariance matrix, Annals of Statistics 1985; Hall & Hosseini-Nasab, On
-    properties of functional principal components analysis, JRSS B 2006, for the expansions; Buja & Eyuboglu, Remarks
-    on parallel analysis, Multivariate Behavioral Research 1992.
+    Efron & Tibshirani, An introduction to the bootstrap, 1993, chapters 12 and 14. Beran & Srivastava, Bootstrap tests
+    and confidence regions for functions of a covariance matrix, Annals of Statistics 1985. Hall & Hosseini-Nasab, On
+    properties of functional principal components analysis, JRSS B 2006, for the expansions. Buja & Eyuboglu, Remarks on
+    parallel analysis, Multivariate Behavioral Research 1992.
 
     Examples
     --------

@@ -45,7 +45,7 @@ class Side(Projection):
     function : KernelFunction
         c numbers a row, of weighted mean zero on the training rows.
     penalty : float
-        What was added to the covariance of the features.
+        Number added to the diagonal of the features' covariance.
     """
 
     kernel: Kernel = field(metadata=stored.object_of(Kernel))
@@ -76,7 +76,7 @@ class CCAModel(FittedMethod):
     null : ndarray (m,)
         First correlations of the permutations.
     p_interval : ndarray (2,)
-        Of the p-value of the first correlation; (1, 1) without permutations.
+        Interval of the p-value of the first correlation; (1, 1) without permutations.
     n_samples : int
     info : dict
     """
@@ -128,16 +128,17 @@ def kernel_cca(
         Two views of the same rows; also on disk or Dask collections. A view whose kernel is "precomputed" is its Gram
         matrix (N, N), and new rows of it are the matrix (m, N) between them and these.
     kernel : str, Kernel, object with ``block``, or callable
-        Of X, positive semidefinite.
+        Kernel of X, positive semidefinite.
     c : int
         Number of pairs of functions.
     kernel_y : str, Kernel, object with ``block``, or callable, optional
-        Of Y; by default ``kernel``, with a width of its own.
+        Kernel of Y; by default ``kernel``, with a width of its own.
     regularization : float
         Added to the covariance of the features of each view, in units of their total variance. Without it some
         functions of any two views agree perfectly.
     permutations : int
-        Of the rows of Y, a million at most, for the p-value of the first correlation; none by default.
+        Number of permutations of the rows of Y, a million at most, for the p-value of the first correlation; none by
+        default.
     sample_weight : array_like (N,), optional
         Weight 2 counts as two equal rows; without permutations.
     tol : float
@@ -145,9 +146,9 @@ def kernel_cca(
     max_features : int
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
-        Of the permutations.
+        Random numbers for the permutations.
     **kernel_parameters
-        Of both kernels.
+        Parameters of both kernels.
 
     Returns
     -------

@@ -215,7 +215,7 @@ def kernel_kmeans(
     n_threads : int, optional
         Default: all processors.
     rng : int, Generator, SeedSequence or None
-        Of the starts, and of the map.
+        Random numbers for the starts, and for the map.
     **kernel_parameters
 
     Returns
@@ -306,7 +306,7 @@ class _Space:
     eigenvalues : ndarray (at least k, and more than q, 2)
         Intervals around the leading ones.
     error : float
-        Of the cost between groups, as computed.
+        Error of the computed cost between groups.
     missed : float
         Residual of a feature map: the cost in the map's space may be lower by this.
     least : float
@@ -325,13 +325,13 @@ class _Space:
 
 
 def _of_features(products: Products, Phi: Any, weights: np.ndarray, k: int) -> _Space:
-    """From the second moment of a feature map.
+    """`_Space` from the second moment of a feature map.
 
     With Phi the rows' features, a cost is |(I - Q) Phi|_F^2 (Q of ``partition``) plus that of the residual of the map,
-    which is semidefinite: between zero and its trace. Rounding moves Phi by at most r in the Frobenius norm, and so by
-    r the square roots of a cost, of the trace, and of the least of all |(I - Q) Phi|_F^2, which is ``remainder``. Sums
-    and the eigensolver round as in kpca; a part of K that is not semidefinite, of norm and trace at most b, moves a
-    cost by (k + 1) b.
+    which is semidefinite: between zero and its trace. Rounding moves Phi by at most r in the Frobenius norm. So it
+    moves by at most r the square roots of a cost, of the trace, and of ``remainder``, the least of all |(I - Q)
+    Phi|_F^2. Sums and the eigensolver round as in kpca; a part of K that is not semidefinite, of norm and trace at most
+    b, moves a cost by (k + 1) b.
     """
     features, n = products.features, products.n_samples
     moments = features.moments(weights)
@@ -356,7 +356,7 @@ def _of_features(products: Products, Phi: Any, weights: np.ndarray, k: int) -> _
 
 
 def _of_products(products: Products, weights: np.ndarray, k: int, options: FitOptions) -> _Space:
-    """From kernel PCA; the cost between groups by a product whose error is known."""
+    """`_Space` from kernel PCA; the cost between groups by a product whose error is known."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComponentsWarning)
         if products.gram.kernel.below_zero:  # which the bounds on the cost have

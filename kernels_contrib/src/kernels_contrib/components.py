@@ -30,7 +30,7 @@ class RegressionModel(Regressor):
     Attributes
     ----------
     weights : ndarray (c, k)
-        Of the scores.
+        Weights of the scores.
     intercept : ndarray (k,)
     function : KernelFunction
     explained_variance : ndarray (k,)

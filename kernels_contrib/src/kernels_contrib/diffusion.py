@@ -7,12 +7,12 @@ eigenvalues of the symmetric
     N = sqrt(w) sqrt(w)' o K,    w = a q^-alpha / r    (alpha = 0: D^-1/2 K D^-1/2, with the degrees D),
 
 which is the uncentred kernel matrix of rows with weights w: what kpca gives intervals for. Its first eigenvector is the
-root of the volumes a q^-alpha r, with the eigenvalue 1. Computed sums q and r err by factors within 1 +- e; then N is
-S N' S for the computed N' and a diagonal S, which moves each eigenvalue by a factor in the range of S^2 (Ostrowski).
+root of the volumes a q^-alpha r, with the eigenvalue 1. Computed sums q and r err by factors within 1 +- e. So N = S N'
+S for the computed N' and a diagonal S, and each eigenvalue moves by a factor in the range of S^2 (Ostrowski).
 
-In the space of sqrt(volume) a normalised cut is k - tr(Q N) for the Q of ``partition`` (Dhillon, Guan, Kulis 2004), so
-the proofs there hold word by word for A = N without its first eigenvector, with volumes as weights: no clustering has a
-normalised cut below the sum of 1 - lambda_i, i = 2 to k.
+With volumes as weights, a normalised cut is k - tr(Q N) for the Q of ``partition`` (Dhillon, Guan, Kulis 2004). So the
+proofs there hold word by word for A = N without its first eigenvector. No clustering has a normalised cut below the sum
+of 1 - lambda_i, i = 2 to k.
 
 With u_i the eigenvectors of N, the functions psi_i = u_i sqrt(V) / sqrt(volume) (V: all volumes) are the walk's, and
 psi_1 = 1. Of a new row, psi_i(x) = sum_j k(x, x_j) a_j q_j^-alpha psi_ij / (lambda_i r(x)), where the sum is
@@ -99,14 +99,14 @@ class DiffusionModel(WalkModel, Projection):
     Attributes
     ----------
     eigenvalues : ndarray (c + 1,)
-        Of the random walk, the first of which is 1.
+        Eigenvalues of the random walk, the first of which is 1.
     eigenvalue_bounds : ndarray (c + 1, 2)
         An interval around each.
     kernel : Kernel
     alpha : float
     time : float
     coordinates : ndarray (N, c)
-        Of the training rows; empty in a model from a file.
+        Coordinates of the training rows; empty in a model from a file.
     """
 
     alpha: float = field(metadata=stored.number(least=0.0))
@@ -129,12 +129,12 @@ class SpectralModel(WalkModel, Grouping):
     Attributes
     ----------
     eigenvalues : ndarray (m,)
-        Of the random walk, the first of which is 1; m is at least k + 1 where N > k.
+        Eigenvalues of the random walk, the first of which is 1; m is at least k + 1 where N > k.
     eigenvalue_bounds : ndarray (m, 2)
         An interval around each.
     kernel : Kernel
     centres : ndarray (k, k)
-        Of the groups, in the coordinates psi_1 to psi_k.
+        Centres of the groups, in the coordinates psi_1 to psi_k.
     """
 
     centres: np.ndarray = field(metadata=stored.array("kg"))
@@ -167,16 +167,17 @@ class _Walk:
     ----------
     gram : GramOperator
     model : KPCAModel
-        Of the rows with weights ``weights`` times ``scale``, not centred.
+        Model of the rows with weights ``weights`` times ``scale``, not centred.
     weights, start, sums, volumes : ndarray (N,)
         w, a q^-alpha, r, and a q^-alpha r.
     bounds : ndarray (m, 2)
     psi : ndarray (N, m)
-        The first is constant.
+        Eigenfunctions at the rows; the first is constant.
     turn : ndarray (m, m)
-        That makes it so: eigenvalues that intervals do not tell from 1 have one space of eigenvectors.
+        Rotation of the computed eigenvectors that makes the first constant: those whose intervals contain 1 span one
+        space.
     relative : float
-        Of the weights: e.
+        Relative error e of the weights.
     """
 
     gram: Any
@@ -284,7 +285,7 @@ def neighbor_graph(X: Any, n_neighbors: int = 10, train: Any = None) -> sp.csr_a
     ----------
     X : array_like (m, d)
     n_neighbors : int
-        Of each row, among those of ``train``.
+        Number of neighbours of each row, among those of ``train``.
     train : array_like (N, d), optional
         Default: X, and each row is its own first neighbour, as in scikit-learn's graph of spectral clustering.
 
@@ -495,7 +496,7 @@ def diffusion_map(
     c : int
         Number of coordinates, at most N - 1. Where fewer eigenvalues are not zero there are fewer, and a warning.
     time : float
-        Of the walk, in steps; 0 leaves the eigenfunctions as they are.
+        Time of the walk, in steps; 0 leaves the eigenfunctions as they are.
     alpha : float
         From 0 to 1: how much of the density of the rows is divided out. 1: all, so that coordinates are about the shape
         that the rows lie on; 0: nothing, as in ``spectral_clustering``.

@@ -10,8 +10,8 @@ written for matrices with zero diagonals. It does not change where a multiple of
 column, so that it may be taken of H K H: k and l are the diagonals of H K H and H L H, whose rows sum to zero, and
 tr(K~ L~) = tr(K H L H) - k.l.
 
-Where the maps miss E of K and F of L, tr(H (Phi Phi' + E) H (Psi Psi' + F)) lies above |Phi' H Psi|^2 by at most
-|H Phi|_2^2 tr F + |H Psi|_2^2 tr E + tr E tr F, for every permutation of the rows of a view.
+With the residuals E of K and F of L, tr(H (Phi Phi' + E) H (Psi Psi' + F)) lies above |Phi' H Psi|^2. The difference is
+at most |H Phi|_2^2 tr F + |H Psi|_2^2 tr E + tr E tr F, for every permutation of the rows of a view.
 
 Rounding moves A = H Phi by a matrix of norm r_A, and B = H Psi by one of norm r_B: the features by ``map.rounding`` of
 their lengths, before the mean is subtracted, and the mean by that of its sum. So |A'B| moves by at most
@@ -64,7 +64,7 @@ def hsic_test(
         Two views of the same rows; also on disk or Dask collections, while the features of both fit into memory. A view
         whose kernel is "precomputed" is its Gram matrix (N, N).
     kernel, kernel_y : str, Kernel, object with ``block``, or callable
-        Of X and of Y, positive semidefinite; ``kernel_y`` is ``kernel`` by default, with a width of its own.
+        Kernels of X and of Y, positive semidefinite; ``kernel_y`` is ``kernel`` by default, with a width of its own.
     unbiased : bool
         Omit the pairs of a row with itself.
     permutations : int
@@ -77,9 +77,9 @@ def hsic_test(
     max_features : int
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
-        Of the permutations.
+        Random numbers for the permutations.
     **kernel_parameters
-        Of both kernels.
+        Parameters of both kernels.
 
     Returns
     -------
@@ -88,8 +88,8 @@ def hsic_test(
     Raises
     ------
     ValueError, TypeError
-        The views are empty, have different numbers of rows, or fewer than 4; a kernel is not positive semidefinite, or
-        needs more than ``max_features`` features; the statistic is out of the range of float64.
+        The views are empty, have different numbers of rows, or fewer than 4. A kernel is not positive semidefinite, or
+        needs more than ``max_features`` features. The statistic is out of the range of float64.
 
     Examples
     --------

@@ -1,4 +1,7 @@
-"""Kernel biased discriminant analysis: one class to be held together, everything else to be pushed away from it.
+"""Kernel biased discriminant analysis: one class is close to its mean, all other rows are far from it.
+
+A direction w maximises w' S_b w / (w' S_w w + penalty): S_w is the scatter of the class about its mean, S_b that of all
+other rows about the same mean (``methods.discriminant``).
 
 Zhou & Huang, Small sample learning during multimedia retrieval using BiasMap, 2001.
 """
@@ -38,7 +41,7 @@ class KBDAModel(DirectionsModel):
         mu.
     penalty : str
     function : KernelFunction
-        What projects new rows.
+        Projector of new rows.
     n_samples, n_positive : int
     info : dict
     """

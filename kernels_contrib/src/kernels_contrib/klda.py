@@ -1,5 +1,9 @@
 """Kernel Fisher discriminant analysis for two and many classes, and its form on kernel components (Fisherfaces).
 
+Each direction w = sum_j a_j phi(x_j) in feature space maximises w' S_b w / (w' S_w w + penalty), with the scatter
+matrices S_b between and S_w within the classes. ``methods.discriminant`` solves this with features or products with K.
+Prediction is linear discriminant analysis on the coordinates w'phi(x), with a common covariance within classes.
+
 Mika et al., Fisher discriminant analysis with kernels, 1999; Mueller et al., An introduction to kernel-based learning
 algorithms, 2001, section IV-C; Yang, Face recognition using kernel methods, 2001.
 """
@@ -39,20 +43,21 @@ class KLDAModel(DirectionsModel):
     classes : ndarray (C,)
         The distinct labels.
     counts : ndarray (C,)
-        Rows of each.
+        Number of training rows of each class.
     class_means : ndarray (C, c)
-        Of the training rows' coordinates; the mean of all rows is zero.
+        Mean coordinates of the training rows of each class; the mean of all rows is zero.
     within : ndarray (c, c)
-        Their pooled covariance within classes, without the penalty (divided by N - C).
+        Pooled covariance of the coordinates within classes, without the penalty (divided by N - C).
     quotients : ndarray (c,)
         Between-class over (penalised) within-class scatter of each direction, descending.
     kernel : Kernel
         With every parameter resolved.
     regularization : float
-        mu.
+        Factor mu of the penalty.
     penalty : str
+        "coefficients" (mu |a|^2), "norm" (mu |w|^2) or, of ``kernel_fisherfaces``, "components".
     function : KernelFunction
-        What projects new rows.
+        Projector of new rows: x -> w'phi(x) for each direction.
     n_samples : int
     info : dict
         Method, number of features or products and iterations, residuals.
@@ -108,21 +113,22 @@ def klda(
         Labels of any type, at least two rows of each.
     kernel : str, Kernel, object with ``block``, or callable
     c : int, optional
-        Number of directions, at most (number of classes) - 1; None: as many.
+        Number of directions, at most (number of classes) - 1, which is the default.
     regularization : float, optional
-        mu, added to N as ``penalty`` says. Default: 1e-3 in the units of the kernel, mean(k(x, x))^2 for
+        Factor mu of the penalty. Default: 1e-3 in the units of the kernel, mean(k(x, x))^2 for
         "coefficients" and mean(k(x, x)) for "norm" (of the linear kernel: of the rows about their mean).
     penalty : {"coefficients", "norm"}
-        N + mu I, or N + mu K.
+        mu |a|^2 or mu |w|^2 = mu a'Ka. The denominator is then a'(K P K + mu I) a or a'(K P K + mu K) a. P subtracts
+        from each row the mean of its class; K P K is the matrix N of Mika et al.
     tol : float
         Through features: the part of the trace of the centred K that they may miss. Through products: relative residual
         of the linear solves.
     method : {"auto", "features", "gram"}
         "auto" takes D x D scatter matrices where a feature map is small enough, else products with K.
     max_features : int, optional
-        Most features; 2048 by default.
+        Largest number of features; 2048 by default.
     max_iterations : int
-        Most steps of conjugate gradients.
+        Largest number of steps of conjugate gradients.
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
     **kernel_parameters
@@ -187,7 +193,7 @@ def klda_predict(model: KLDAModel, X: Any, *, prior: Any = None, n_threads: int 
     Returns
     -------
     ndarray (m,)
-        Of the type of the labels.
+        Labels, of their own type.
     """
     model = KLDAModel.of(model)
     return model.classes[np.argmax(_log_shares(model, X, prior, n_threads), axis=1)]
@@ -219,7 +225,11 @@ def klda_probability(model: KLDAModel, X: Any, *, prior: Any = None, n_threads: 
 
 @one_blas_thread
 def _log_shares(model: KLDAModel, X: Any, prior: Any, n_threads: int | None) -> np.ndarray:
-    """Logarithm of the probability of each class, but for a constant in each row."""
+    """Logarithm of the probability of each class, but for a constant in each row.
+
+    With the coordinates z of a row, the means m_k, the priors p_k and the covariance W within classes it is
+    log p_k + m_k' W^-1 z - m_k' W^-1 m_k / 2.
+    """
     coordinates = model.project(X, n_threads=n_threads)
     need = f"{len(model.counts)} positive numbers, one for each class"
     prior = check_numbers(model.counts if prior is None else prior, "prior", need, model.counts.shape)
@@ -262,7 +272,7 @@ def kernel_fisherfaces(
     regularization : float
         Added to the scatter within, relative to the mean variance of a component; 0 for Yang's form.
     tol : float
-        Of ``kpca``.
+        ``tol`` of ``kpca``.
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
     **kernel_parameters

@@ -1,8 +1,7 @@
 """Penalised kernel logistic regression, two and many classes.
 
-Seed of the formulation: an approach to kernel PCA's logistic model whose coefficients are those of kernel functions at
-the training rows, P(Z = 1; x) = 1 / (1 + exp(-a - sum_j gamma_j k(x_j, x))) (equation 4.14 of the chapter on kernel
-principal component analysis named in docs/methods.md), with the penalty that it leaves to the reader.
+The model is P(Z = 1; x) = 1 / (1 + exp(-a - sum_j gamma_j k(x_j, x))), equation 4.14 of the chapter on kernel principal
+component analysis named in docs/methods.md. The penalty, which the chapter leaves to the reader, is added here.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class LogisticModel(KernelMethod, Classifier):
     function : KernelFunction
         The log odds of new rows (for many classes: the logits).
     log_likelihood : float
-        Of the training rows.
+        Log-likelihood of the training rows.
     info : dict
     """
 
@@ -113,8 +112,8 @@ def kernel_logistic(
     max_iterations : int
         Most Newton steps.
     sample_weight : array_like (N,), optional
-        Of each row's part of the likelihood: a whole number counts the row that many times. Some row of each class
-        needs a weight.
+        Weight of each row's term of the log-likelihood: a whole number counts the row that many times. Some row of each
+        class needs a weight.
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
     **kernel_parameters

@@ -30,8 +30,8 @@ SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny))
 class Matern(OfDistance):
     """Matérn kernel k(x, y) = 2^(1-nu) / Gamma(nu) t^nu K_nu(t), t = sqrt(2 nu) |x - y| / length_scale.
 
-    K_nu is the modified Bessel function of the second kind. nu = 1/2 is the exponential exp(-t), nu = 3/2 is
-    (1 + t) exp(-t), nu = 5/2 is (1 + t + t^2 / 3) exp(-t), each with its own t, and nu = inf is the Gaussian with
+    K_nu is the modified Bessel function of the second kind. k is exp(-t) for nu = 1/2, (1 + t) exp(-t) for nu = 3/2 and
+    (1 + t + t^2 / 3) exp(-t) for nu = 5/2, each with its own t. For nu = inf it is the Gaussian with
     sigma = length_scale. Sample paths of a Gaussian process with this covariance have ceil(nu) - 1 derivatives.
 
     Values are within a few units in the last place of one for half-integer nu up to 5/2, and within 1e-13 for others.
@@ -58,9 +58,9 @@ class Matern(OfDistance):
                                   K_alpha(sqrt(2 alpha) |x - x'| / gamma),
 
     so nu = alpha and length_scale = gamma exactly. (Not the gamma = 1 / (2 sigma^2) of the Gaussian kernel, nor the
-    1 / length_scale of the Laplacian.) Special cases for alpha = 3/2 and 5/2 that are printed with
-    exp(-|x - x'| / gamma), or with sqrt(3) in the latter, do not follow from this definition: the exponentials are
-    exp(-sqrt(3) |x - x'| / gamma) and exp(-sqrt(5) |x - x'| / gamma).
+    1 / length_scale of the Laplacian.) For alpha = 3/2 and 5/2 the exponentials are exp(-sqrt(3) |x - x'| / gamma) and
+    exp(-sqrt(5) |x - x'| / gamma). Some texts print exp(-|x - x'| / gamma), or sqrt(3) in the latter, which does not
+    follow from this definition.
 
     References
     ----------

@@ -80,12 +80,12 @@ def mmd_test(
     method : {"auto", "gram", "features"}
         Products with the kernel matrix, or means of features; "auto" takes products where the rows are in memory.
     tol : float
-        What is aimed at: error of the products over the largest k(x, x), where rounding allows it; with features the
-        part of the centred trace that the map misses of the rows that it is chosen on, where ``max_features`` allow it.
+        Error of the products over the largest k(x, x) to aim at, where rounding allows it. With features: residual
+        trace over centred trace, on the rows that the map is chosen on, where ``max_features`` allow it.
     max_features : int
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
-        Of the permutations.
+        Random numbers for the permutations.
     **kernel_parameters
 
     Returns

@@ -170,7 +170,7 @@ class _Rule:
         return rivals
 
     def wrong(self, decision: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """Which decisions (m, k) at the rows of these numbers are wrong."""
+        """True for wrong decisions (m, k) at the rows with these numbers."""
         if self.joint:
             right = decision[np.arange(len(index)), self.codes[index]]
             return right <= self._rivals(decision, index).max(axis=1, initial=-np.inf)

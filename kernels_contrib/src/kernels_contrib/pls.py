@@ -1,10 +1,9 @@
 """Kernel partial least squares: components of the rows that vary together with the targets.
 
-Rosipal and Trejo, JMLR 2, 2001. In the space of the rows, with P the projector onto the complement of the components
-found so far and Y the targets, the next component is t = P K P Y q, q the leading eigenvector of Y' P K P Y (for it
-the weight vector Phi' P Y q of NIPALS is longest), so each component is one product with K of as many columns as there
-are targets. As t_j = P K u_j with u_j = P Y q, K U = T R with R triangular, and new rows are projected by the
-coefficients U R^-1 of kernel values.
+Rosipal and Trejo, JMLR 2, 2001. Let Y be the targets, and P the projector onto the orthogonal complement of the
+components found so far. The next component is t = P K P Y q, q the leading eigenvector of Y' P K P Y: for it the weight
+vector Phi' P Y q of NIPALS is longest. So each component takes one product of K with P Y. As t_j = P K u_j with u_j = P
+Y q, K U = T R with R triangular, and new rows are projected by the coefficients U R^-1 of kernel values.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class PLSModel(Projection, Regressor, KernelMethod):
     score : ndarray (N, c)
         Components of the training rows: weighted mean zero, orthogonal, of length one.
     weights : ndarray (c, k)
-        Of the components, for the targets.
+        Weights of the components, for the targets.
     intercept : ndarray (k,)
     explained : ndarray (c, k)
         R^2 of each target on the training rows, with 1, 2, ..., c components.

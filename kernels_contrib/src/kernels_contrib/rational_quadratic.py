@@ -89,10 +89,10 @@ class RationalQuadratic(OfDistance):
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
         """Bound on |computed - k|, k of the rows as they were given; u is the roundoff.
 
-        With z = r^2 / (2 alpha length_scale^2), a relative error of z changes k by at most alpha z (1 + z)^(-alpha - 1)
-        <= 1 times it, one of log1p and its product by at most alpha log(1 + z) k <= 1 / e times it. Distances as in
-        ``Matern``; slopes at most exp(-1/2) / sigma on average, E[1 / sigma] <= 1 / length_scale, and a row moves by u
-        times the radius.
+        Let z = r^2 / (2 alpha length_scale^2). A relative error of z is multiplied by at most alpha z
+        (1 + z)^(-alpha - 1) <= 1 in k. One of alpha log1p(z) is multiplied by at most alpha log(1 + z) k <= 1 / e.
+        Distances as in ``Matern``; slopes at most exp(-1/2) / sigma on average, E[1 / sigma] <= 1 / length_scale, and a
+        row moves by u times the radius.
         """
         u, d = UNIT, data.n_features
         relative = (128.0 * (d + 8) if d > DIRECT else d + 4.0) * u

@@ -317,13 +317,13 @@ class KernelCCA(_Components):
     ----------
     n_components : int, default=1
     kernel : str, callable, or kernel of fastkpca, default='rbf'
-        Of the rows; as for ``kernels_contrib.sklearn.KLDA``, like the next four; positive semidefinite.
+        Kernel of the rows; as for ``kernels_contrib.sklearn.KLDA``, like the next four; positive semidefinite.
     gamma : float or 'scale', default=None
     degree : float, default=3
     coef0 : float, default=1
     kernel_params : dict, default=None
     kernel_y : str, callable, or kernel of fastkpca, default='gaussian'
-        Of the targets, as for ``kernels_contrib.cca.kernel_cca``, like the next three.
+        Kernel of the targets, as for ``kernels_contrib.cca.kernel_cca``, like the next three.
     regularization : float, default=1e-2
     tol : float, default=1e-6
     max_features : int, default=2048

@@ -3,13 +3,13 @@
 f(x) = sum_j a_j k(x_j, x) with (K + mu I) a = t minimises sum (t_i - f(x_i))^2 + mu |f|^2 (Saunders, Gammerman and
 Vovk, ICML 1998). With weights w, K becomes W^(1/2) K W^(1/2) and t becomes W^(1/2) t.
 
-The residual r of the iterations is computed anew. With k the column of k(x, x_j), the kernel matrix of all rows
-and x is semidefinite, so that k' (K + mu I)^-1 k <= k(x, x), and by Cauchy and Schwarz in the metric of (K + mu I)^-1
+The residual r of the iterations is computed anew. Let k be the column of k(x, x_j). The kernel matrix of all rows and x
+is semidefinite, so that k' (K + mu I)^-1 k <= k(x, x). By Cauchy and Schwarz in the metric of (K + mu I)^-1
 
     |error of f(x)| = |k' (K + mu I)^-1 r| <= sqrt(k(x, x) / mu) |r|,
 
-which is smaller by the square root of the number of rows than what |error of a| <= |r| / mu gives. Where a map misses E
-of K, the a of the map's f has the residual E a with |E a| <= tr E |a|, and the sum e' a that is missing in its f(x) is
+which is smaller by the square root of the number of rows than the bound from |error of a| <= |r| / mu. For a map let
+E = K - Phi Phi'. The a of the map's f has the residual E a with |E a| <= tr E |a|. The part e' a that its f(x) lacks is
 at most sqrt(k(x, x) tr E) |a|.
 """
 
@@ -138,7 +138,7 @@ def kernel_ridge(
     regularization : float
         mu, scikit-learn's ``alpha``.
     sample_weight : array_like (N,), optional
-        Of the squared errors.
+        Weights of the squared errors.
     tol : float
         Norm of the residual of the linear system at which the iterations end, relative to that of the targets.
     method : {"auto", "features", "gram"}

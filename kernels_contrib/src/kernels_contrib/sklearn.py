@@ -170,7 +170,7 @@ class KernelLogisticRegression(_KernelClassifier):
         As for ``kernel_logistic``, like the next.
     max_features : int, default=None
     random_state : int, RandomState instance or None, default=None
-        Of the feature map.
+        Random numbers for the feature map.
     n_jobs : int, default=None
     verbose : int, default=0
         Above 0, ``fit`` prints a line for each step on stdout.

@@ -78,7 +78,7 @@ def load(path: Any, *, plugins: bool | str | Collection[str] = ()) -> Any:
     Returns
     -------
     object
-        Of the type that was saved.
+        The object, of the type that was saved.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def load(path: Any, *, plugins: bool | str | Collection[str] = ()) -> Any:
     if not isinstance(plugins, (bool, np.bool_)):
         need = "True, False, or a list of distributions"
         plugins = [DISTRIBUTION, *([plugins] if isinstance(plugins, str) else check_list(plugins, "plugins", need))]
-    # the kernels of this package, whatever else
+    # the kernels of this package are always allowed
     kind, values = load_state(path, plugins=plugins or [DISTRIBUTION])
     cls = MODELS.get(kind.removeprefix(KIND)) if kind.startswith(KIND) else None
     if cls is None:

@@ -30,7 +30,7 @@ class Spectrum(Kernel):
     Parameters
     ----------
     length : int
-        Of the pieces; 3 by default. A string that is shorter has none, and is 0 with every string.
+        Length of the pieces; 3 by default. A string that is shorter has none, and is 0 with every string.
     normalized : bool
         True: k(x, y) / sqrt(k(x, x) k(y, y)), so that long strings count no more than short ones.
     """

@@ -1,7 +1,7 @@
 """Radial kernels as mixtures of Gaussians: k(r) = int exp(-r^2 / (2 s(v))) v^(a-1) exp(-v) / Gamma(a) dv.
 
 s(v) = v length_scale^2 / nu and a = nu is the Matérn kernel, s(v) = alpha length_scale^2 / v and a = alpha the rational
-quadratic. The trapezoidal rule in log v gives positive weights w_i = h v_i^a exp(-v_i) / Gamma(a), and by Poisson's
+quadratic. The trapezoidal rule in log v gives positive weights w_i = h v_i^a exp(-v_i) / Gamma(a). By Poisson's
 summation formula its error is the sum of the integrand's Fourier transform at the multiples of 2 pi / h. Turning the
 path of integration by an angle theta < pi / 2 multiplies that transform at omega by exp(-theta omega), and the
 integrand by at most cos(theta)^-a (the Gaussian's factor stays below one): for every r

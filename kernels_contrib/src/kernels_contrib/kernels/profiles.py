@@ -1,8 +1,8 @@
 """The Matérn kernel as a function of distance: closed forms, and tables for every other order.
 
-With t = sqrt(2 nu) r / length_scale, k = M(t) = 2^(1-nu) / Gamma(nu) t^nu K_nu(t) (Abramowitz & Stegun 9.6). What is
-tabulated is e^t M, from scipy's e^t K_nu, on 4 or 32 pieces an octave (that many because e^t M grows like e^t up to
-t ~ nu), where it is a polynomial of degree 13 to rounding.
+With t = sqrt(2 nu) r / length_scale, k = M(t) = 2^(1-nu) / Gamma(nu) t^nu K_nu(t) (Abramowitz & Stegun 9.6). The table
+holds e^t M, from scipy's e^t K_nu: on each piece of an octave it is a polynomial of degree 13 to rounding. There are 4
+or 32 pieces an octave, because e^t M grows like e^t up to t ~ nu.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NODES = chebyshev.chebpts1(TERMS)
 
 
 def _interpolation() -> tuple[np.ndarray, np.ndarray]:
-    """From values at the Chebyshev nodes to Chebyshev coefficients, and from those to coefficients of powers.
+    """Matrices from values at the Chebyshev nodes to Chebyshev coefficients, and from those to coefficients of powers.
 
     Two steps: the product of the two matrices has entries of 1e4, and would cost four digits.
     """

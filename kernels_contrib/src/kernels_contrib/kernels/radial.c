@@ -67,7 +67,7 @@ KC_CLONES static void closed(const kc_profile *p, Py_ssize_t n, double *restrict
     }
 }
 
-/* What is left of k once its exponential is taken out: a polynomial on each piece of an octave. */
+/* k without its exponential factor: a polynomial on each piece of an octave. */
 KC_INLINE double tabulated(const kc_profile *p, double t)
 {
     int64_t bits = to_bits(t), piece = (bits >> p->shift) - p->first;

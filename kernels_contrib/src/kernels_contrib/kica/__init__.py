@@ -62,7 +62,7 @@ class KICAModel(Projection):
     contrast : float
         At the solution; zero where the sources are independent as far as the kernel and the regularisation can see.
     kernel : fastkpca.kernels.Kernel
-        Of one source.
+        Kernel of one source.
     info : dict
         ``contrast``: its name; ``regularization``, ``tol``; ``n_features`` of the common map and the ``residual`` that
         it leaves, trace over trace; ``iterations``, ``evaluations``, ``gradient`` (largest entry at the end),
@@ -128,7 +128,7 @@ def kica(
         random rotation, until the two best lead to the same contrast. Default: 8, or 1 for two components, where the
         search sees the whole circle.
     max_iter : int
-        Of each descent.
+        Largest number of steps of each descent.
     rng : int, Generator, SeedSequence or None
     n_threads : int, optional
         Default: all processors. The result is the same with any number.

@@ -5,9 +5,10 @@ kernel than the regularisation hides. So the contrast is one smooth function of 
 
     y = z W',   C = (1/N) sum_n (phi_n - m)(phi_n - m)',   dJ = <G, dC> = 2/N sum_n <G (phi_n - m), phi'(y_n) dy_n>.
 
-With O the off-diagonal blocks of C and P_i = T_i^2 = p(C_ii), p(x) = x / (x + e)^2, R has the eigenvalues of I + P O,
-which is a smooth function of C where T is not (the square root of eigenvalues near zero). p's divided difference is
-(e^2 - ab) / ((a + e)^2 (b + e)^2), free of cancellation, and this gives G without N x N or differences in W.
+Let O be the off-diagonal blocks of C, and P_i = T_i^2 = p(C_ii) with p(x) = x / (x + e)^2. R has the eigenvalues of
+I + P O, which is a smooth function of C; T is not, because of the square roots of eigenvalues near zero. p's divided
+difference is (e^2 - ab) / ((a + e)^2 (b + e)^2), free of cancellation, and this gives G without N x N or differences in
+W.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Setting:
 
 
 def some_numbers(Y: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """At most FEW of the entries of Y."""
+    """Entries of Y, at most FEW."""
     y = Y.ravel()
     return y if y.size <= FEW else y[np.sort(generator.choice(y.size, FEW, replace=False))]
 

@@ -47,9 +47,9 @@ def descend(
 ) -> tuple[np.ndarray, float, np.ndarray, dict[str, Any]]:
     """BFGS over exp(A) W, A skew-symmetric: (the rotation, its contrast, the units for a descent nearby, what it took).
 
-    A's entries above the diagonal are ``units`` times the coordinates y. A first step is at most one long: units of a
-    twentieth of a right angle where nothing is known, and else the root of the inverse Hessian that a descent found, so
-    that the next, on more rows of the same mixture, begins with it.
+    A's entries above the diagonal are ``units`` times the coordinates y. A first step has a length of at most one. So
+    ``units`` are a twentieth of a right angle for the first descent. For the next one, on more rows of the same
+    mixture, they are the root of the inverse Hessian that the last descent found.
     """
     c, fine = target.c, 3e-3 / math.sqrt(target.n)  # radians: far below the statistical error
     upper, end = np.triu_indices(c, 1), np.zeros(c * (c - 1) // 2)

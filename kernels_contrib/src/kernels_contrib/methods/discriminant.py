@@ -1,20 +1,21 @@
-"""Directions that spread one thing and hold another together: the algebra that KLDA and KBDA share.
+"""Directions with a large scatter of one kind and a small one of another: the algebra that KLDA and KBDA share.
 
-Both maximise w' S_b w / (w' S_w w + penalty). In terms of w = sum_j a_j phi(x_j), with P the projector that centres
-what is to be held together (rows of a class about their mean) and E the contrasts that are to be spread,
+Both maximise w' S_b w / (w' S_w w + penalty). Let w = sum_j a_j phi(x_j). P is the projector that subtracts from each
+row the mean of its class, or of the group that is to stay together. The columns of E are the contrasts between the
+means that are to be spread. Then
 
     S_w = Phi' P Phi,    S_b = Phi' E E' Phi,    P E = 0,
 
 so that K P K and (K E)(K E)' are the matrices N and M of Mika et al. (1999) and Mueller et al. (2001, equation 29).
-Two penalties are known: mu |a|^2 ("coefficients": N + mu I, theirs) and mu |w|^2 = mu a'Ka ("norm": N + mu K). With
-features both are D x D problems: |a|^2 of the shortest a with Phi'a = w is w' (Phi'Phi)^(-1) w, and in the coordinates
-w = T z, T T' = Phi'Phi, it is |z|^2, so nothing is inverted. Without features each is solved for the few columns of E
-by conjugate gradients on products with K:
+Two penalties are known: mu |a|^2 ("coefficients": K P K + mu I, theirs) and mu |w|^2 = mu a'Ka ("norm":
+K P K + mu K). With features both are D x D problems. The shortest a with Phi'a = w has |a|^2 = w' (Phi'Phi)^(-1) w. In
+the coordinates w = T z with T T' = Phi'Phi this is |z|^2, so nothing is inverted. Without features each is solved for
+the few columns of E by conjugate gradients on products with K:
 
     coefficients:  (K P K + mu I) a = K E
     norm:          a = (E - z) / mu,  (P K P + mu I) z = P K E
 
-and the quotient is left to be maximised over the span of the columns of a, where it is the symmetric matrix E' K a.
+Then the quotient is maximised over the span of the columns of a, by the eigenvectors of the symmetric matrix E' K a.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ class Penalised:
     def noise(self) -> float:
         """Squared length of a contrast Phi'E u, |u| = 1, that rounding may leave of one that is zero.
 
-        Features are off by ``map.rounding`` of their length and the part of K - Phi Phi' that is not semidefinite, the
-        means of groups by the rounding of their sums; a product with K by N times the error of its entries.
+        Features err by ``map.rounding`` of their length and by the part of K - Phi Phi' that is not semidefinite. The
+        means of groups err by the rounding of their sums, and a product with K by N times the error of its entries.
         """
         products, n = self.products, self.products.n_samples
         if products.features is None:
@@ -69,8 +70,7 @@ class Penalised:
         return float(moved**2 * trace + features.map.defect_norm(n, trace))
 
     def separating(self, squares: np.ndarray, noise: float, asked: int) -> int:
-        """Number of contrasts with these squared lengths, descending, that are longer than rounding, limited by
-        ``most``.
+        """Number of contrasts with these squared lengths, descending, that are longer than rounding; at most ``asked``.
 
         Raises ValueError for none, and warns where fewer are than were asked for.
         """
@@ -92,9 +92,9 @@ class Penalised:
             )
 
     def solver(self, project: Projector) -> tuple[Projector, dict[str, Any]]:
-        """(E -> a for the columns of a contrast, what the iterations came to), with products only.
+        """(Function E -> a for the columns of a contrast, info with steps and residual), with products only.
 
-        A coarse feature map, where there is one, preconditions: what it spans is inverted exactly.
+        A coarse feature map, where there is one, is the preconditioner: it is exact on the span of the features.
         """
         products, mu, on_norm = self.products, self.mu, self.penalty == "norm"
         check_scale("method='gram'", products.mean_diagonal())
@@ -140,15 +140,14 @@ class Penalised:
 def _product_directions(
     problem: Penalised, project: Projector, contrast: Projector, transposed: Projector, size: int, c: int
 ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
-    """(coefficients (N, k), quotients (k,), what the iterations came to) of the best k <= c directions, by products.
+    """(coefficients (N, k), quotients (k,), info of the iterations) of the best k <= c directions, by products.
 
-    They are of the symmetric matrix E'K a(E) of order ``size``, by Lanczos on solves where it is not small.
-    ``contrast`` is U -> E U, ``transposed`` V -> E'V. Squared lengths are those of E u in the space of the kernel.
-    An indefinite K has no such space: what counts is |K E u|^2, and rounding moves the matrix of these by 2 |K E| as
-    much.
+    They are eigenvectors and eigenvalues of the symmetric matrix E'K a(E) of order ``size``, by Lanczos on solves
+    unless it is small. ``contrast`` is U -> E U, ``transposed`` V -> E'V. A contrast has the squared length u'E'K E u.
+    For an indefinite K it is |K E u|^2 instead, and rounding moves the matrix of these by 2 |K E| times as much.
     """
     solve, info = problem.solver(project)
-    few = size <= max(2 * c + 1, 20)  # as many vectors as eigsh would keep
+    few = size <= max(2 * c + 1, 20)  # the number of vectors that eigsh would keep
     matmat, indefinite = problem.products.matmat, not problem.products.kernel.positive_semidefinite
 
     def leading(product: Projector) -> tuple[np.ndarray, np.ndarray]:
@@ -188,16 +187,17 @@ def _descending(values: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups of rows: those that are held together, each about its mean, and what is spread.
+    """Groups of rows: S_w is the scatter of the first ``held`` groups about their means, S_b that of what is spread.
 
     Attributes
     ----------
     codes : ndarray (N,), int
         Group of each row.
     held : int
-        How many groups are held together. All: their means are spread; else the first, and each row of the others is.
+        Number of groups in S_w. If it is all of them, S_b is the scatter of their means (KLDA). If it is 1, S_b is that
+        of the single rows of the other groups (KBDA).
     origin : ndarray (N,)
-        Weights of the rows, one in sum: their mean is what directions are measured from.
+        Weights of the rows, one in sum: coordinates are measured from this weighted mean.
     """
 
     codes: np.ndarray
@@ -206,13 +206,13 @@ class Groups:
 
     @property
     def degrees(self) -> int:
-        """Rows that are held together, less a mean for each group."""
+        """Degrees of freedom of S_w: its rows minus the number of its groups."""
         return int(np.sum(self.codes < self.held)) - self.held
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class DirectionsModel(KernelMethod, Projection):
-    """The result of both methods, with its attributes."""
+    """Common attributes of the results of KLDA and KBDA."""
 
     quotients: np.ndarray = field(metadata=stored.array("k"))
     regularization: float = field(metadata=stored.number(least=0.0))
@@ -227,8 +227,8 @@ class DirectionsModel(KernelMethod, Projection):
 
 @dataclass(frozen=True)
 class FittedDirections:
-    """The function that projects new rows, the quotients, a description of the fit, and of the training rows'
-    coordinates the means of the groups and the covariance of what is held together."""
+    """Projector of new rows, quotients, description of the fit, and of the training rows' coordinates the means of the
+    groups and the covariance within the groups of S_w."""
 
     function: KernelFunction
     quotients: np.ndarray
@@ -246,7 +246,7 @@ def fit_directions(
     groups: Groups,
     c: int,
 ) -> tuple[dict[str, Any], FittedDirections]:
-    """The fields of a ``DirectionsModel``, through features or products, and what else was found."""
+    """(Fields of a ``DirectionsModel``, all results), by features or by products."""
     max_iterations = check_count(max_iterations, "max_iterations")
     check_choice(penalty, "penalty", ("coefficients", "norm"))
     if penalty == "norm":
@@ -276,10 +276,10 @@ def fit_directions(
 
 
 def _products(X: Rows, options: FitOptions, penalty: str) -> Products:
-    """K of the rows, or the centred matrix where that is all that counts: for a penalty on the norm.
+    """Products with K, or with the centred matrix for a penalty on the norm, which depends on no more.
 
-    The penalty on coefficients is on those of K itself, and where a shift would change it, rows are not shifted; what a
-    map misses is relative to the centred trace all the same.
+    The penalty on coefficients depends on K itself: where a shift would change K, rows are not shifted. The tolerance
+    of a map is relative to the centred trace in both cases.
     """
     check_choice(penalty, "penalty", ("coefficients", "norm"))
     kernel = fk.get_kernel(options.kernel, **options.parameters)
@@ -292,7 +292,7 @@ def _products(X: Rows, options: FitOptions, penalty: str) -> Products:
 
 
 def signs(means: np.ndarray) -> np.ndarray:
-    """The second of two groups, or the group farthest out, lies on the positive side."""
+    """Signs with which the second of two groups, or else the group farthest out, lies on the positive side."""
     if len(means) == 2:
         return np.where(means[1] < means[0], -1.0, 1.0)
     size = np.abs(means)

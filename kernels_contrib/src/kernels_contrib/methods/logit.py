@@ -1,9 +1,10 @@
 """Truncated Newton for logistic models, in the function space of a kernel: one product a step of its inner iteration.
 
 A function is a pair (coefficients, values at the rows). Functions that the rows span are made by ``lift``: from
-numbers r at the rows to sum_i r_i k(x_i, .), whose values are K r. The gradient is lift(p - z) + lambda f, the Hessian
-f -> lift(W f) + lambda f with W = diag(p) - p p' at each row, both in the inner product of the kernel's own space, in
-which conjugate gradients see (K^(1/2) W K^(1/2) + lambda I): never the square of K's condition.
+numbers r at the rows to sum_i r_i k(x_i, .), whose values are K r. The gradient is lift(p - z) + lambda f. The Hessian
+is f -> lift(W f) + lambda f with W = diag(p) - p p' at each row. Both are in the inner product of the kernel's own
+space. There the matrix of conjugate gradients is K^(1/2) W K^(1/2) + lambda I, so that K's condition number is not
+squared.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def fit_logit(
         Coefficients are coordinates with the ordinary inner product (features), rather than numbers at the rows with
         the inner product of K.
     sample_weight : ndarray (N,), optional
-        Of each row's part of the likelihood.
+        Weight of each row's term of the log-likelihood.
     """
     problem = _Problem(target, strength, lift, plain, sample_weight)
     f = problem.start()

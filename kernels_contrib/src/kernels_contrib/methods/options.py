@@ -20,7 +20,7 @@ class FitOptions:
     ----------
     kernel : str, Kernel, object with ``block``, or callable
     parameters : dict
-        Of the kernel.
+        Parameters of the kernel.
     method : {"auto", "features", "gram"}
         Through a feature map, through products with K, or a map where one is small enough.
     tol : float

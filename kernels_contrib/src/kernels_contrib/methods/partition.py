@@ -1,8 +1,8 @@
 """Clusterings into k parts: how they are found among points, and what is proved about all others.
 
 Rows have images phi_i and weights w_i > 0, W in sum; phi_i is measured from their weighted mean. Let A be the centred,
-weighted kernel matrix sqrt(w_i w_j) phi_i.phi_j, with trace T and eigenvalues lambda_1 >= lambda_2 >= ..., and for a
-clustering C into k parts let Y have the columns sqrt(w_i / w(C_j)) for i in C_j, 0 elsewhere: they are orthonormal, and
+weighted kernel matrix sqrt(w_i w_j) phi_i.phi_j, with trace T and eigenvalues lambda_1 >= lambda_2 >= ... For a
+clustering C into k parts let Y have the columns sqrt(w_i / w(C_j)) for i in C_j, 0 elsewhere. They are orthonormal, and
 sqrt(w / W), which A maps to zero, is in their span. So Q = Y Y' = P + sqrt(w) sqrt(w)' / W with a projection P of rank
 k - 1, and
 
@@ -27,12 +27,12 @@ beyond + rho as often as needed.
 
 (That a bound on eps bounds how many rows differ is Meila 2006, 2018; the constants are derived here.) Let eps < 1/2. In
 row i sum_j a_ij b_ij <= max_j b_ij, as the a_ij sum to one, so max_j b_ij >= 1 - eps_i with sum eps_i <= eps. Each of
-these maxima is above 1/2, so each is in a column of its own: number the columns such that it is b_ii. In the same way
-sum_j (1 - max_i a_ij) <= eps, with a maximum above 1/2 in each column, and a row of its own for each. These are the
-same pairs: if column j had it in row i != j, then a_ij > 1/2 and b_ij <= 1 - b_jj, and row i would fall short of 1 by
-at least a_ij b_jj > b_jj / 2, row j by at least 1 - b_jj, together 1 - b_jj / 2 >= 1/2 > eps. Let a_ii = 1 - alpha_i,
-b_ii = 1 - beta_i, alpha = sum alpha_i <= eps, beta = sum beta_i <= eps. Off the diagonal sum a_ij b_ij <= (sum a_ij)
-(sum b_ij) = alpha beta, and sum alpha_i beta_i <= alpha beta, so
+these maxima is above 1/2, so each is in a column of its own: number the columns such that it is b_ii. Likewise sum_j
+(1 - max_i a_ij) <= eps, with a maximum above 1/2 in each column, and a row of its own for each. These are the same
+pairs. For suppose that column j had its maximum in row i != j. Then a_ij > 1/2 and b_ij <= 1 - b_jj. Row i would fall
+short of 1 by at least a_ij b_jj > b_jj / 2, and row j by at least 1 - b_jj: together 1 - b_jj / 2 >= 1/2 > eps. Let
+a_ii = 1 - alpha_i, b_ii = 1 - beta_i, alpha = sum alpha_i <= eps, beta = sum beta_i <= eps. Off the diagonal sum a_ij
+b_ij <= (sum a_ij) (sum b_ij) = alpha beta, and sum alpha_i beta_i <= alpha beta, so
 
     eps >= k - sum (1 - alpha_i) (1 - beta_i) - alpha beta >= alpha + beta - 2 alpha beta.
 
@@ -45,7 +45,7 @@ to 1/2, so
 
 For 1/2 <= eps < 1 the first step is left, for the columns: sum_j (1 - max_i a_ij) <= eps < 1, and two of these maxima
 are never in one row, whose sum is one. So they match the parts, t W <= sum w(C_i) (1 - a_ij) <= p W eps: t <= p eps.
-A bound of 1 - 1 / k or more says nothing: so much is left by the mean of all matchings of any two clusterings.
+A bound of 1 - 1 / k or more is void: the mean over all matchings of any two clusterings reaches that.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def frame(points: np.ndarray, weights: np.ndarray, product: Product, upper: np.n
     upper : ndarray (at least q + 1,)
         Upper ends of the eigenvalues.
     error : float
-        Of a column of A U.
+        Error of a column of A U.
     """
     U = np.linalg.qr(np.sqrt(weights)[:, None] * points)[0]
     q = U.shape[1]
@@ -186,7 +186,7 @@ def certificate(
     between : float
         Lower end of tr(P'A) for every C' that costs no more, that of C among them.
     floor : float
-        No cost is below: negative where A has a negative part, as of rounding.
+        Lower bound on every cost: negative where A has a negative part, as from rounding.
     """
     labels, weights, sizes = clustering
     least = min(max(remainder, floor), costs[1])
@@ -225,7 +225,7 @@ def means(Z: np.ndarray, labels: np.ndarray, weights: np.ndarray, k: int) -> np.
 
 
 def nearest(Z: np.ndarray, centres: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each row of Z the number of the nearest centre, and its squared distance."""
+    """Number of the nearest centre for each row of Z, and its squared distance."""
     values = Z @ (-2.0 * centres.T) + np.einsum("ij,ij->i", centres, centres)
     labels = np.argmin(values, axis=1)
     squares = np.einsum("ij,ij->i", Z, Z) + values[np.arange(len(Z)), labels]

@@ -1,8 +1,8 @@
 """Permutation tests whose statistics are known up to a stated error: the p-value, or an interval around it.
 
-With m permutations drawn at random, of which b reach the observed statistic, (b + 1) / (m + 1) is a p-value of exact
-level (Phipson and Smyth, Statistical Applications in Genetics and Molecular Biology 9, 2010). A permuted statistic that
-lies within the errors of the observed one may or may not reach it: b is then between two numbers.
+If b of m random permutations reach the observed statistic, (b + 1) / (m + 1) is a p-value of exact level. See Phipson
+and Smyth, Statistical Applications in Genetics and Molecular Biology 9, 2010. A permuted statistic that lies within the
+errors of the observed one may or may not reach it: b is then between two numbers.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ class PermutationTest(FittedMethod):
     Attributes
     ----------
     name : str
-        Of the statistic.
+        Name of the statistic.
     statistic : ndarray (k,)
-        Of the rows as they are, for each kernel that was asked for (``hsic_test``: one).
+        Statistic of the rows as they are, for each kernel that was asked for (``hsic_test``: one).
     error : ndarray (k,)
         The exact statistic is at most so far away, rounding included.
     null : ndarray (m, k)
         Statistics of the permutations.
     null_error : ndarray (m, k)
     intervals : ndarray (k, 2)
-        Of the p-value of each kernel alone.
+        Intervals of the p-value of each kernel alone.
     p_interval : ndarray (2,)
-        Of the p-value. With several kernels it is that of their largest statistic, each measured in standard deviations
-        from its mean over the observed and the permuted ones.
+        Interval of the p-value. With several kernels it is that of their largest statistic, each measured in standard
+        deviations from its mean over the observed and the permuted ones.
     kernels : tuple of Kernel
         With every parameter resolved; ``hsic_test``: of X and of Y.
     n_samples : int

@@ -38,7 +38,7 @@ class Stored:
 
     @classmethod
     def from_state(cls, values: Mapping[str, Any], what: str, known: Known) -> Self:
-        """From the values that ``state`` returned; raises ModelFileError where they are not such."""
+        """The object from the values that ``state`` returned; raises ModelFileError for other values."""
         arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
         record = Record({name: value for name, value in values.items() if name not in arrays}, arrays, what)
         written = [x.name for x in fields(cls) if x.metadata["write"] is not None]

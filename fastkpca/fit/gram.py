@@ -198,8 +198,8 @@ def features(
     Raises
     ------
     ValueError
-        No feature map reaches a ``tol`` that was given within ``max_features``, over all rows and not only the sample
-        that it was chosen on.
+        No feature map reaches a ``tol`` that was given within ``max_features``, or with these ``landmarks``, over all
+        rows and not only the sample that it was chosen on.
 
     Examples
     --------

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
+import shutil
 import sqlite3
 import sys
 from unittest import mock
@@ -83,8 +85,9 @@ def parquet(name):
     import pyarrow
     from pyarrow import parquet
 
-    folder = FOLDER / "parquet"
+    folder = FOLDER.with_name(FOLDER.name + "-parquet")  # FOLDER itself is to be no folder of Parquet files
     folder.mkdir(exist_ok=True)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     parquet.write_table(pyarrow.table({"a": [1.0, 2.0], "b": [2.0, 1.0]}), folder / "x.parquet")
     path = os.path.join(os.fsencode(folder), name)
     os.replace(folder / "x.parquet", path)

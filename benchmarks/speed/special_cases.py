@@ -50,7 +50,7 @@ WIDTHS, TOLERANCES = (0.1, 0.2, 0.5, 1.0, 2.0), (1e-2, 1e-3, 1e-4, 1e-6)
 CASES = {
     "truncated": Case(
         (2500, 5000, 10_000), (2, 3, 5, 8), (0.02, 0.05, 0.1, 0.2),
-        (block_krylov, "near_start"), ((krylov, "_near_offer", nothing),),
+        (block_krylov, "truncated_start"), ((krylov, "_truncated_offer", nothing),),
     ),
     "quick": Case(
         (5000, 20_000, 50_000), (3, 5, 8), (1.0, 2.0),

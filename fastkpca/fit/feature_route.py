@@ -94,7 +94,7 @@ def run(problem: Problem, candidate: Candidate, limits: RunLimits) -> Solution:
 
     Raises
     ------
-    TooDearError
+    BudgetExceededError
         The run would cost more than the limits say, or the map misses tol.
     """
     target = problem.target

@@ -27,7 +27,7 @@ class Products(NamedTuple):
         In float32, for the search, where the range of float32 allows it.
     values : ExactSummation or None
         ``double``, where it keeps the kernel values.
-    truncated : NearSummation or None
+    truncated : TruncatedSummation or None
         The values that are not near zero; ``double`` is `WithSums` then.
     """
 
@@ -85,7 +85,7 @@ class KernelMatrix:
         Allows bounds from the entries of the matrix beyond the basis.
     n_threads : int
         Threads of the products with the basis; the products with the matrix have their own number.
-    truncated : NearMatrix, optional
+    truncated : TruncatedMatrix, optional
         Truncated matrix for the first phase and for bounds on the complement, where few values are not near zero; K is
         semidefinite then.
     sums : KeptSums, optional

@@ -6,7 +6,7 @@ feature maps. It multiplies a block, appends it to the basis, and stops when a c
 - `Search`, for products in float32: one pass in float64 on some of the Ritz vectors is expected to finish.
 - `certifier.Certifier`, for products whose error is known: the intervals (``certificate``) meet tol. Once the vectors
   have converged, and only a bound on the complement is missing, it selects the cheapest of the proofs in ``proofs``.
-- `truncated.BehindGap`, for products with a truncated matrix: the spectrum has a gap, after which a filter is cheap.
+- `truncated.GapSearch`, for products with a truncated matrix: the spectrum has a gap, after which a filter is cheap.
 
 The caller gives the matrix (``operators``), the first block, and the budget.
 """
@@ -38,7 +38,7 @@ def grow(A: Operator, X: np.ndarray, space: Space, monitor: ConvergenceMonitor, 
 
     Raises
     ------
-    TooDearError
+    BudgetExceededError
         The next pass would cost more than the budget leaves.
     """
     X = space.basis.orthonormal(X)
@@ -120,7 +120,7 @@ class ConvergenceMonitor:
         self.expenses.log("%d columns, %s of %.2g of the largest eigenvalue", self.basis.size, kind, width)
 
     def check_pace(self, width: float) -> None:
-        """Raise TooDearError where the widths fall so slowly that another method is predicted to end sooner."""
+        """Raise BudgetExceededError where the widths fall so slowly that another method is predicted to end sooner."""
         self._pace = [*self._pace[-CHECKS_FOR_PACE:], (self.expenses.passes, width)]
         (before, first), (passes, last) = self._pace[0], self._pace[-1]
         if len(self._pace) <= CHECKS_FOR_PACE or not 0.0 < first < np.inf or passes == before:

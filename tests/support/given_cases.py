@@ -102,7 +102,7 @@ def flat(rng, asked):
     with (
         mock.patch.object(module, "MAX_FEATURES", 0),
         mock.patch.object(module, "kpca", fit),
-        mock.patch.object(Factorisation, "price", lambda *_: np.inf),
+        mock.patch.object(Factorisation, "cost", lambda *_: np.inf),
     ):
         found = fk.certify(X, "gaussian", V, sigma=sigma, tol=tol, failure_probability=asked.failure, n_threads=1,
                            rng=int(rng.integers(1000)))  # fmt: skip

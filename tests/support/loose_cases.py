@@ -174,7 +174,7 @@ def probable(model, wrong):
 @contextlib.contextmanager
 def _no_certain_proof():
     """Of few rows all entries prove it for certain: not here."""
-    with mock.patch.object(Factorisation, "price", lambda *_: float("inf")):
+    with mock.patch.object(Factorisation, "cost", lambda *_: float("inf")):
         yield
 
 

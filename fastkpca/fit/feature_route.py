@@ -35,7 +35,7 @@ from .components import (
     leading_of,
 )
 from .growth import Refinement, State, cheapest_map, refinement_costs
-from .narrowing import MORE_VECTORS, Narrowed, Vectors, bounded_again, narrowed, passed, takes_pass, vectors_of
+from .narrowing import MORE_VECTORS, Narrowed, Vectors, bounded_again, narrowed, refined_by_pass, takes_pass, vectors_of
 from .offers import PivotOffer
 from .probe import COST_FACTOR, SIZES
 from .problem import Problem
@@ -285,7 +285,7 @@ class _Run:
                 share=x * state.share,
                 moved=t * x * state.moved,
                 known=np.inf,
-                passed=False,
+                full_pass_done=False,
             )
             for m, t, x in zip(*fields)
         )
@@ -324,7 +324,7 @@ class _Run:
         if before is not None and before.block is not None:
             better = bounded_again(before, known, sums)
         elif step.rows >= problem.rows.n_samples:
-            better = passed(known, c, sums, problem, step.seconds)
+            better = refined_by_pass(known, c, sums, problem, step.seconds)
         else:
             better = narrowed(known, c, step.rows, failure, sums, problem)
         return replace(found, vectors=known, narrowed=better if better.width < found.width else before)
@@ -348,7 +348,7 @@ class _Run:
             most_draws=self.most_draws if target.may_use_sampled_bound else 0,
             failure=failure_of_attempt(target.failure_of("samples") or 0.5, ROUNDS * self.rounds + 1),
             known=found.left_out.mu,
-            passed=found.narrowed is not None and found.narrowed.block is not None,
+            full_pass_done=found.narrowed is not None and found.narrowed.block is not None,
         )
 
     def more_pivots(self, found: _Pass) -> FeatureMap:

@@ -133,7 +133,7 @@ class State:
         Of a bound.
     known : float
         A bound on |R| that is known already.
-    passed : bool
+    full_pass_done : bool
         There was a pass over the kernel values already.
     """
 
@@ -147,7 +147,7 @@ class State:
     most_draws: int
     failure: float
     known: float = np.inf
-    passed: bool = False
+    full_pass_done: bool = False
 
     def norm(self, draws: np.ndarray) -> np.ndarray:
         """Predicted bounds on |R| from numbers of draws; 0: the known bound."""
@@ -190,10 +190,10 @@ class State:
             widths.append(expected_width_of_pass(theta, self.beyond, norm, size, largest))
             widths.append(expected_width(theta, self.beyond, norm, size, error))
             k = len(self.theta)
-            later += [np.full(1, 0.0 if self.passed else costs.whole(k)), costs.rows(counts, k, self.c)]
+            later += [np.full(1, 0.0 if self.full_pass_done else costs.whole(k)), costs.rows(counts, k, self.c)]
             rows += [np.full(1, n), counts]
         seconds, width = seconds + np.concatenate(later), np.hstack(widths)
-        width[0, : None if self.passed else 1] = np.inf  # what is known already: by no draws, and rows or none
+        width[0, : None if self.full_pass_done else 1] = np.inf  # what is known already: by no draws, and rows or none
         return seconds, width, draws, np.concatenate(rows)
 
 

@@ -77,7 +77,7 @@ def _candidates(problem: Problem) -> list[Candidate]:
             break
         probe = probed(kernel, data, probe.level, held_out=held_out, n_threads=budget.n_threads)
     known = probe.level or _best_seconds(candidates) < np.inf
-    return candidates if known else _marked(candidates + _krylov(problem, probe, candidates), probe)
+    return candidates if known else _with_lower_bounds(candidates + _krylov(problem, probe, candidates), probe)
 
 
 def _estimates(problem: Problem, probe: SpectrumProbe, lapack: list[Candidate]) -> list[Candidate]:
@@ -86,7 +86,7 @@ def _estimates(problem: Problem, probe: SpectrumProbe, lapack: list[Candidate]) 
     if problem.target.method in ("auto", "features"):
         candidates += feature_estimate.estimate(problem, probe, _best_seconds(lapack))
     candidates += _krylov(problem, probe, candidates) if probe.level else []
-    return _marked(candidates, probe)
+    return _with_lower_bounds(candidates, probe)
 
 
 def _krylov(problem: Problem, probe: SpectrumProbe, others: list[Candidate]) -> list[Candidate]:
@@ -119,7 +119,7 @@ def _undecided(problem: Problem, candidates: list[Candidate], probe: SpectrumPro
     return any(x is not best and x.seconds <= times * best.seconds for x, times in zip(possible, falls))
 
 
-def _marked(candidates: list[Candidate], probe: SpectrumProbe) -> list[Candidate]:
+def _with_lower_bounds(candidates: list[Candidate], probe: SpectrumProbe) -> list[Candidate]:
     """Candidates, with a mark for those whose cost is a lower bound.
 
     The cost of block Krylov is a lower bound before the first probe, and that of pivots before a probe has chosen some.

@@ -11,7 +11,7 @@ from reference import eigh, long_gaussian
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import feature_route
-from fastkpca.fit.narrowing import bounded_again, passed
+from fastkpca.fit.narrowing import bounded_again, refined_by_pass
 from fastkpca.kernels import get_kernel
 from fastkpca.maps.draws import scaled_residuals
 from fastkpca.maps.passes import moments_and_draws
@@ -275,12 +275,13 @@ def test_a_tolerance_is_met_by_a_pass_or_by_rows():
 def test_a_better_bound_needs_no_second_pass(monkeypatch):
     """What a pass has found is kept: by another bound on the rest it gives the intervals of another pass."""
     given = []
-    monkeypatch.setattr(feature_route, "passed", lambda *a: given.append((passed(*a), *a[:4])) or given[-1][0])
+    recorded = lambda *a: given.append((refined_by_pass(*a), *a[:4])) or given[-1][0]  # noqa: E731
+    monkeypatch.setattr(feature_route, "refined_by_pass", recorded)
     fk.kpca(rows_of(900, 12), "gaussian", 5, tol=1e-3, method="features")
     before, known, c, sums, problem = given[-1]
     for times in (0.3, 1.0):
         less = replace(sums, residual=replace(sums.left_out, mu=times * sums.left_out.mu))
-        again, anew = bounded_again(before, known, less), passed(known, c, less, problem)
+        again, anew = bounded_again(before, known, less), refined_by_pass(known, c, less, problem)
         for found in (again.found, anew.found):
             assert (found.eigenvalues >= found.certificate.eigenvalue_bounds[:, 0]).all()
         np.testing.assert_allclose(

@@ -48,7 +48,7 @@ def leading_of(
 ) -> Axes:
     """Leading eigenpairs of the moments of rows that have at most ``rank`` directions, and ``more`` of these.
 
-    TooDearError where they would cost more than ``seconds``, as ``solve.moments.leading_axes`` has it.
+    BudgetExceededError where they would cost more than ``seconds``, as ``solve.moments.leading_axes`` has it.
     """
     return leading_axes(
         second_moment(moments, center=target.center),

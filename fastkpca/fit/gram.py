@@ -242,7 +242,7 @@ def features(
     for offer in _offers(chosen, data, rows, share * tol, limit, features, threads, asked):
         operator = FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)
         if center and not operator.residual_trace:
-            return operator # exact, even where the centred trace is 0
+            return operator  # exact, even where the centred trace is 0
         target = tol * trace(operator)
         for _ in range(3):
             if operator.residual_trace <= target:

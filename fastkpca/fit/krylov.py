@@ -294,7 +294,7 @@ def run(problem: Problem, candidate: Candidate, limits: RunLimits) -> Solution:
 
     Raises
     ------
-    TooDearError
+    BudgetExceededError
         The run has cost more than the limits say.
     """
     present = PositiveWeightRows.of(problem.rows)

@@ -25,7 +25,7 @@ class RunLimits(NamedTuple):
     Attributes
     ----------
     seconds : float
-        Predicted seconds of the candidate that follows: a run that would cost more raises TooDearError.
+        Predicted seconds of the candidate that follows: a run that would cost more raises BudgetExceededError.
     failure : float
         Probability with which any of its random bounds may fail.
     alternative : str

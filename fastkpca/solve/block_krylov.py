@@ -123,7 +123,7 @@ def block_krylov(
 
     Raises
     ------
-    TooDearError
+    BudgetExceededError
         The run has cost as much as the budget, or the passes that are certain to come would.
     ValueError
         c outside 1..n - 1, less than one pass, a memory limit below what one step needs, a fraction without a trace.

@@ -71,12 +71,12 @@ class Expenses:
             _logger.info(f"    {line}", *values)
 
     def check(self, later_seconds: float) -> None:
-        """Raise TooDearError where the run, or what is certain to come alone, costs more than the budget."""
+        """Raise BudgetExceededError where the run, or what is certain to come alone, costs more than the budget."""
         if self.seconds + later_seconds > self.budget.seconds:
             raise BudgetExceededError(self.passes, self.seconds)
 
     def check_forecast(self, later_seconds: float) -> None:
-        """Raise TooDearError where the forecast exceeds the budget, or does not fall as seconds are spent.
+        """Raise BudgetExceededError where the forecast exceeds the budget, or does not fall as seconds are spent.
 
         From ``PATIENCE`` of the budget on, it has to fall by half of what was spent since the last one: of a flat
         spectrum the end is always a few passes away.

@@ -38,7 +38,7 @@ def grow(A: Operator, X: np.ndarray, space: Space, monitor: ConvergenceMonitor, 
 
     Raises
     ------
-    TooDearError
+    BudgetExceededError
         The next pass would cost more than the budget leaves.
     """
     X = space.basis.orthonormal(X)
@@ -120,7 +120,7 @@ class ConvergenceMonitor:
         self.expenses.log("%d columns, %s of %.2g of the largest eigenvalue", self.basis.size, kind, width)
 
     def check_pace(self, width: float) -> None:
-        """Raise TooDearError where the widths fall so slowly that another method is predicted to end sooner."""
+        """Raise BudgetExceededError where the widths fall so slowly that another method is predicted to end sooner."""
         self._pace = [*self._pace[-CHECKS_FOR_PACE:], (self.expenses.passes, width)]
         (before, first), (passes, last) = self._pace[0], self._pace[-1]
         if len(self._pace) <= CHECKS_FOR_PACE or not 0.0 < first < np.inf or passes == before:

@@ -82,7 +82,7 @@ def leading_axes(
 
     Raises
     ------
-    TooDearError
+    BudgetExceededError
         The eigenpairs would cost more than ``seconds``.
     """
     count, fraction = (None, c) if isinstance(c, float) else (c, None)

@@ -121,7 +121,7 @@ def truncated_start(
 
     Raises
     ------
-    TooDearError
+    BudgetExceededError
         The search has cost as much as the budget.
     """
     truncated, c = matrix.truncated, target.c

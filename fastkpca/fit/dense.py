@@ -58,7 +58,7 @@ def _memory(problem: Problem) -> float:
 
 
 def run(problem: Problem, candidate: Candidate, limits: RunLimits) -> Solution:
-    """All eigenvalues that are asked for, from the whole matrix; it always ends in the predicted seconds."""
+    """All eigenvalues that are asked for, from the whole matrix; it is never abandoned, so ``limits`` is unused."""
     solution = solve_dense(problem, PositiveWeightRows.of(problem.rows))
     problem.record(*candidate.steps)
     return solution
@@ -103,7 +103,7 @@ def solve_dense(problem: Problem, present: PositiveWeightRows) -> Solution:
     eigenvalues, vectors = pairs.eigenvalues, pairs.vectors
     if root is not None:
         vectors = vectors / root[:, None]
-    # of few rows the sample is all: no name keeps its vectors
+    # unnamed: of few rows the sample is all, and this copy of the vectors is freed at once
     signs = signs_of(vectors.take(present.places(problem.data.sample_index), axis=0))
     score = vectors * (signs * np.sqrt(eigenvalues))
     coeff = score / eigenvalues

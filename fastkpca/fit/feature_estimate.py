@@ -132,7 +132,7 @@ def _no_map(problem: Problem, largest: int) -> Candidate:
 
 
 def _too_many(offer: Offer, n: int, forced: str) -> str:
-    """Why a map with a second moment of its own size is not for so few rows; empty where it is."""
+    """Obstacle of a map whose D x D moment is larger than the number of rows warrants; "" where there is none."""
     D = offer.cost.n_features
     if offer.cost.moment_flops is not None or D <= max(n, SMALL_MAP):
         return ""

@@ -1,4 +1,12 @@
-"""The features route: one pass over the rows for the moments of a feature map; scores are a second pass."""
+"""The features route: one pass over the rows with a feature map, then refinements until ``tol``.
+
+1. `_Run.built`: the map of the plan.
+2. `_Run.one_pass`: the moments of its features in a pass over the rows, and their eigenpairs.
+3. `_Run.narrowest`: bounds on |R|, R the residual of the map, from sampled rows; rows of R V, or a pass over the kernel
+   values, for intervals of second order (``growth`` chooses the cheapest).
+4. `_Run.more_pivots`: where that costs more than a round with more pivots, these are added; back to 2.
+5. `components`: intervals and axes; scores are a last pass.
+"""
 
 from __future__ import annotations
 
@@ -43,11 +51,10 @@ from .solution import RunLimits, Solution
 from .target import Target
 
 OUTGROWN = 1.5
-"""Factor on the predicted number of features."""
+"""Multiple of the predicted number of features above which a map is checked against the budget before its pass."""
 ROUNDS = 3
-"""Rounds in which pivots are added, and a pass follows; and bounds from samples in each, the first of them
-initially.
-"""
+"""Largest number of rounds that add pivots and run another pass, and of sampled bounds in each round, `first_bound`
+included (one more for given landmarks)."""
 TRACE_FOR_SAMPLE = 30.0
 """Trace of what is left, over its largest eigenvalue: less than that is common on real data."""
 BUDGET_SHARE = 0.3
@@ -98,11 +105,12 @@ def run(problem: Problem, candidate: Candidate, limits: RunLimits) -> Solution:
         The run would cost more than the limits say, or the map misses tol.
     """
     target = problem.target
-    free = target.tol_is_required and not target.forced and target.c is not None and limits.seconds < np.inf
-    route = _Run(problem, candidate, Expenses(SolverBudget(seconds=limits.seconds if free else np.inf), None))
+    may_be_abandoned = target.tol_is_required and not target.forced and target.c is not None and limits.seconds < np.inf
+    budget = SolverBudget(seconds=limits.seconds if may_be_abandoned else np.inf)
+    route = _Run(problem, candidate, Expenses(budget, None))
     found = route.last_pass(route.built())
     missed = BudgetExceededError(seconds=route.expenses.seconds)
-    if free and found.misses(target):
+    if may_be_abandoned and found.misses(target):
         raise missed
     solution = components(
         found.moments,
@@ -117,7 +125,7 @@ def run(problem: Problem, candidate: Candidate, limits: RunLimits) -> Solution:
         narrowed=found.narrowed,
         n_threads=problem.budget.n_threads,
     )
-    if free and _rounded(found, solution, target):
+    if may_be_abandoned and _rounded(found, solution, target):
         raise missed
     problem.record(*(x for x in candidate.steps if x.name == "scores"))
     return replace(solution, info=solution.info | {"radius": problem.data.radius}, reservoir=_reservoir(found, problem))
@@ -198,13 +206,14 @@ class _Run:
         A ``lean`` one tries quick moments where they may do, and draws no rows for a map whose residual trace is to be
         within ``tol``. A second pass follows where that does not do.
         """
-        problem, rows = self.problem, self.settings.rows > 0
+        problem, expects_rows = self.problem, self.settings.rows > 0
         budget, target, n = problem.budget, problem.target, problem.rows.n_samples
         draws_rows = target.is_loose and not (lean and _trace_may_do(feature_map, target))
-        of_rest = feature_map.tile_rows is None and (rows or takes_pass(problem, self.spare)) and draws_rows
-        for_rows = of_rest and (rows or self.rounds > 0 or target.given_landmarks)
+        keeps_residuals = draws_rows and feature_map.tile_rows is None
+        keeps_residuals = keeps_residuals and (expects_rows or takes_pass(problem, self.spare))
+        for_rows = keeps_residuals and (expects_rows or self.rounds > 0 or target.given_landmarks)
         quick = lean and not for_rows and _quick_may_do(feature_map, problem)
-        residual = np.zeros(n) if of_rest else None
+        residual = np.zeros(n) if keeps_residuals else None
         moments, draws = _summed(feature_map, problem, residual, draws_rows=draws_rows, quick=quick)
         cost, D, pivots = self.candidate.offer.cost, feature_map.n_features, isinstance(feature_map, PivotMap)
         seconds = self.costs.passing(D, self.n_vectors) if pivots else _moment_seconds(cost, n)

@@ -193,7 +193,8 @@ class State:
             later += [np.full(1, 0.0 if self.full_pass_done else costs.whole(k)), costs.rows(counts, k, self.c)]
             rows += [np.full(1, n), counts]
         seconds, width = seconds + np.concatenate(later), np.hstack(widths)
-        width[0, : None if self.full_pass_done else 1] = np.inf  # what is known already: by no draws, and rows or none
+        # zero draws bring nothing new: without rows, and after a pass with any number of rows
+        width[0, : None if self.full_pass_done else 1] = np.inf
         return seconds, width, draws, np.concatenate(rows)
 
 

@@ -157,9 +157,7 @@ def narrowed(known: Vectors, c: int, count: int, failure: float, sums: FeatureSu
     return Narrowed(found, known.axes @ turn, V @ turn, len(index))
 
 
-def refined_by_pass(
-    known: Vectors, c: int, sums: FeatureSums, problem: Problem, pass_seconds: float = 0.0
-) -> Narrowed:
+def refined_by_pass(known: Vectors, c: int, sums: FeatureSums, problem: Problem, pass_seconds: float = 0.0) -> Narrowed:
     """The c first eigenvalues, from a pass over all kernel values: by the eigensolver, which starts with the map's
     vectors and has a bound on their complement.
 

@@ -76,8 +76,9 @@ def _candidates(problem: Problem) -> list[Candidate]:
         if not (cheap and memory <= budget.memory and (_undecided(problem, candidates, probe) or anyway)):
             break
         probe = probed(kernel, data, probe.level, held_out=held_out, n_threads=budget.n_threads)
-    known = probe.level or _best_seconds(candidates) < np.inf
-    return candidates if known else _with_lower_bounds(candidates + _krylov(problem, probe, candidates), probe)
+    # without a probe, and without another route that fits, block Krylov is estimated all the same
+    has_candidates = probe.level or _best_seconds(candidates) < np.inf
+    return candidates if has_candidates else _with_lower_bounds(candidates + _krylov(problem, probe, candidates), probe)
 
 
 def _estimates(problem: Problem, probe: SpectrumProbe, lapack: list[Candidate]) -> list[Candidate]:
@@ -158,7 +159,7 @@ def _plan(problem: Problem, candidates: list[Candidate]) -> Plan:
     rows = problem.rows
     best, reason = _choose(candidates, problem)
     if problem.given_map is not None:
-        own = problem.target.max_features is not None
+        own = problem.target.given_landmarks
         reason = "the landmarks" if own else "the feature map of the model given as like"
         return Plan(best.method, best.name, reason, (best,))
     if rows.sequential and best.method != "features":

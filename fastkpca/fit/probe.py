@@ -47,7 +47,7 @@ class SpectrumProbe:
     pivots : RankProbe or None
         Pivots needed for a residual trace; None where none were chosen, or the kernel is not semidefinite.
     level : int
-        Number of probes so far, this one included; 0: nothing is known.
+        Number of probes so far, so that ``SIZES[level]`` is the next one; 0: nothing is known.
     negative : float
         Root of the sum of squares of the negative eigenvalues, over tr K.
     n_samples : int
@@ -57,7 +57,7 @@ class SpectrumProbe:
     values : ndarray or None
         Kernel values of these rows, of a semidefinite kernel, where no pivots were chosen.
     equal : float
-        Estimated number of leading eigenvalues of about the same ``size``, over tr K (``_equal``).
+        Estimated number of about equal leading eigenvalues; ``size`` is their size over tr K (``_equal``).
     """
 
     shares: np.ndarray

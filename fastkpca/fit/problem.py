@@ -125,7 +125,7 @@ class Problem:
     keeps_moments : bool
         The model keeps the moments of the features.
     given_map : Offer or None
-        The feature map of the model that is given as ``like``.
+        The feature map of ``like``, or that of ``landmarks``.
     feature_names : tuple of str or None
     """
 
@@ -157,7 +157,7 @@ class Problem:
 
     @property
     def dtype(self) -> np.dtype:
-        """Bytes of scores and coefficients."""
+        """Type of scores and coefficients."""
         return np.dtype(np.float32 if self.rows.dtype == np.float32 else np.float64)
 
     @cached_property

@@ -2,8 +2,7 @@
 
 1. The chosen candidate runs (`ROUTES`) within what the cheapest other one may take, less what was spent.
 2. A run whose counted cost exceeds that, or that misses ``tol``, is abandoned (``BudgetExceededError``), and the
-cheapest of
-   the others follows. Each candidate runs at most once, and LAPACK, where it fits, always ends.
+   cheapest of the others follows. Each candidate runs at most once, and LAPACK, where it fits, always ends.
 3. All random bounds share one failure probability: the share of an abandoned run is counted, as its failure may have
    led to the next one.
 """

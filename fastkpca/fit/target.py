@@ -32,7 +32,7 @@ class Target:
     method, features, products : str
         "auto", or the name that was asked for.
     given_map : bool
-        The feature map is that of another model, and is not improved on.
+        The feature map is that of another model or of given landmarks, and is not improved on.
     max_features : int or None
         Largest number of features of the map.
     tol_is_required : bool

@@ -16,7 +16,8 @@ _KEYS = ("method", "name", "seconds", "memory", "n_features", "obstacle")
 
 
 class Step(NamedTuple):
-    """One step of a run, and its seconds on one thread: predicted, or as counted when it has run."""
+    """One step of a run, and its seconds on one thread: predicted, or counted when it has run (predicted rates times
+    the work done; no clock)."""
 
     name: str
     seconds: float

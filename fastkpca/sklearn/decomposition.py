@@ -122,7 +122,7 @@ class KernelPCA(KernelTransformer):
         Width of the interval around an eigenvalue to aim at, relative to the largest eigenvalue. 0 aims at 1e-10, with
         scores that agree with scikit-learn's to about 1e-8; 1e-6 is enough for pictures and much faster for many rows.
     max_iter : int, default=None
-        Largest number of passes over the kernel values (20 if None).
+        Largest number of passes over the kernel values (30 if None).
     iterated_power : int or 'auto', default='auto'
         Accepted and without effect: ``tol`` decides how long to iterate.
     remove_zero_eig : bool, default=False

@@ -1,9 +1,10 @@
 """Kernel partial least squares: components of the rows that vary together with the targets.
 
-Rosipal and Trejo, JMLR 2, 2001. Let Y be the targets, and P the projector onto the orthogonal complement of the
-components found so far. The next component is t = P K P Y q, q the leading eigenvector of Y' P K P Y: for it the weight
-vector Phi' P Y q of NIPALS is longest. So each component takes one product of K with P Y. As t_j = P K u_j with u_j = P
-Y q, K U = T R with R triangular, and new rows are projected by the coefficients U R^-1 of kernel values.
+Rosipal and Trejo, JMLR 2, 2001. Let Y be the targets (the argument ``t``; t below is a component), and P the projector
+onto the orthogonal complement of the components found so far. The next component is t = P K P Y q, q the leading
+eigenvector of Y' P K P Y: for it the weight vector Phi' P Y q of NIPALS is longest. So each component takes one product
+of K with P Y. As t_j = P K u_j with u_j = P Y q, K U = T R with R triangular, and new rows are projected by the
+coefficients U R^-1 of kernel values.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ Words and symbols of all packages; docs/theory.md has the statements and proofs.
   An offer is a feature map or a product of a kernel with its predicted cost; a plan compares the routes' candidates.
 - Ritz vectors V have the values theta and the residual R = A V - V diag(theta). P = I - V V' projects onto their
   complement, and mu is an upper bound on lambda_max(P A P). A proof is a method that computes such a mu.
-- A search is the float32 phase of a solver; ``near`` is a kernel matrix without its small values (sparse).
+- A search is the float32 phase of a solver; the ``truncated`` matrix B is K without its small values (sparse).
 - u is the unit roundoff; |.| of a matrix is the spectral norm, |.|_F Frobenius's.
 """
 

@@ -110,8 +110,9 @@ def kpca(
     Other Parameters
     ----------------
     guaranteed : bool
-        Only intervals that hold for certain. Else they may rest on random numbers, where that is cheaper or nothing
-        else reaches ``tol``: the model's ``bound_kind`` is then "probabilistic".
+        Only intervals that rest on no random numbers; rounding is bounded by a statistical model (five standard
+        deviations), which ``failure_probability`` does not count. Else they may rest on random numbers, where that is
+        cheaper or nothing else reaches ``tol``: the model's ``bound_kind`` is then "probabilistic".
     failure_probability : float, optional
         Probability with which any of the fit's bounds from random numbers may fail, all together: 1e-6 by default, at
         most 0.5. A larger one makes such intervals narrower, or the fit faster. The part that was used is the model's

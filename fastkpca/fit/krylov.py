@@ -63,9 +63,9 @@ SMALL_MATRIX_BYTES = 64 << 20
 def estimate(problem: Problem, probe: SpectrumProbe, most_seconds: float, *, every: bool = False) -> list[Candidate]:
     """Block Krylov on exact products, and on each approximate one that is accurate enough for ``tol``.
 
-    Approximate ones take time to plan: they are left out where no product costs enough for that, or ``most_seconds``,
-    those of another route, are less than the seconds of block Krylov without its products; with ``every`` they are not.
-    """
+    Approximate ones take time to plan. They are left out for small matrices of compiled kernels, and where even
+    products that cost nothing would leave block Krylov slower than ``most_seconds``, the time of another route;
+    ``every`` keeps them."""
     kernel, data, target = problem.kernel, problem.data, problem.target
     named = target.products not in ("auto", "exact")
     if named and not probe.level:
@@ -326,8 +326,8 @@ def run(problem: Problem, candidate: Candidate, limits: RunLimits) -> Solution:
     )
     if budget.report is not None and reached.passes < passes:  # fewer passes than allowed were enough
         budget.report("krylov", passes, passes)
-    exact = reached.passes - reached.search_passes
-    problem.record(Step(f"{reached.search_passes} passes of the search, {exact} in float64", reached.seconds))
+    float64_passes = reached.passes - reached.search_passes
+    problem.record(Step(f"{reached.search_passes} passes of the search, {float64_passes} in float64", reached.seconds))
     info = _info(candidate, reached, float(matrix.product.error_bound), matrix_in_memory)
     info |= negative_end(reached.negative_end, kernel)
     return _solution(problem, present, matrix, entries, reached, info)

@@ -177,7 +177,7 @@ def _lapack_instead(lapack: Candidate) -> str:
 
 
 def _choose(candidates: list[Candidate], problem: Problem) -> tuple[Candidate, str]:
-    """The best of them, and why it is: of those with a known price, if there are any."""
+    """The cheapest candidate, of those whose cost is known if there are any, and the reason in words."""
     target, n = problem.target, problem.data.n_samples
     method, without_maps = target.method, problem.kernel.without_maps
     possible = [x for x in candidates if not x.obstacle]

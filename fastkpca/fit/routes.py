@@ -41,21 +41,21 @@ def solve(problem: Problem, plan: Plan) -> tuple[Solution, Candidate]:
     check_range(problem)
     # no candidate is abandoned for a map whose rounding misses tol
     left = sorted((x for x in plan.others if not x.misses), key=_expected_seconds)
-    both = any(x.method == "features" for x in (plan.chosen, *plan.others))
-    candidate, failed, spent = plan.chosen, 0.0, 0.0
+    has_features = any(x.method == "features" for x in (plan.chosen, *plan.others))
+    candidate, failure_so_far, spent = plan.chosen, 0.0, 0.0
     abandoned: dict[str, Any] = {}
     while True:
         # other products take as many passes, and as large a share in what may fail
         left = [x for x in left if not x.method == candidate.method == "krylov"]
         again = candidate.method == "features" and "features_tried" in abandoned
         # the first map had the share of all maps in the failure probability
-        asked = _without_random_bounds(problem) if again else problem
-        failure = asked.target.failure_of_route(candidate.method, others=both)
+        current = _without_random_bounds(problem) if again else problem
+        failure = current.target.failure_of_route(candidate.method, others=has_features)
         limit = min(map(_highest_seconds, left), default=np.inf) - spent
         seconds, memory = candidate.seconds, readable_size(candidate.memory)
         _logger.info("%s: %.2g s and %s predicted", candidate.label, seconds, memory)
         try:
-            solution = ROUTES[candidate.method](asked, candidate, RunLimits(limit, failure, plan.otherwise))
+            solution = ROUTES[candidate.method](current, candidate, RunLimits(limit, failure, plan.otherwise))
         except BudgetExceededError as error:
             solution, passes = None, error.passes
             spent += error.seconds
@@ -63,14 +63,15 @@ def solve(problem: Problem, plan: Plan) -> tuple[Solution, Candidate]:
         if solution is not None:
             if not (solution.misses(problem.target) and _may_follow(problem, solution, candidate, left)):
                 break
+            spent += solution.seconds
             passes, solution = _passes(solution), None
         tried = candidate.name if candidate.method == "features" else passes
         abandoned[f"{candidate.method}_tried"] = tried
-        _logger.info("%s: abandoned; %.2g s were spent, as predicted", candidate.label, spent)
-        failed += failure
+        _logger.info("%s: abandoned; %.2g s were spent so far, as counted", candidate.label, spent)
+        failure_so_far += failure
         lapack = min((x.seconds for x in left if x.method == "dense"), default=np.inf)
         candidate, *left = [x for x in left if x.method == "dense" or _expected_seconds(x) <= lapack - spent]
-    certificate = solution.certificate.or_failing(failed)
+    certificate = solution.certificate.or_failing(failure_so_far)
     return replace(solution, certificate=certificate, info=solution.info | abandoned), candidate
 
 

@@ -9,8 +9,9 @@
 7. `PivotMap.residual`: an upper bound on k(x, x) - |phi(x)|^2, rounding included.
 8. `PivotMap.extended`: more pivots, by the Schur complement, with a shift of their own.
 
-K_PP is the kernel matrix of the pivots, L lower triangular, and nu > 0 a small shift. R below is not the residual
-K - Phi Phi' of the map, but the error of the triangular solve.
+K_PP is the kernel matrix of the pivots, L lower triangular, and nu > 0 a small shift. Unlike in the other modules, P
+are the pivots, D and c the backward error of the factor and its bound, and R the error of the triangular solve; the
+residual of the map is E = K - Phi Phi'.
 
 Rounding, so that the certificate also holds in floating point. Let r = |P|, u the unit roundoff, e a bound on the error
 of a kernel value. Factor and solve are right-looking in blocks of b (32) columns. Let T_k = |L[:, k b:]|_F^2, the trace

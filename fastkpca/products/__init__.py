@@ -14,7 +14,7 @@ known by name but the Gaussian, for which the fast methods are.
 ``expansion``  through a feature map: two passes over rows and nothing over pairs of them
 ``grid``       through Chebyshev nodes in boxes; ``grid_plan`` chooses these
 ``clusters``   pairs of far clusters skipped, near pairs exact
-``truncated``  coarse: the values that are not near zero, in a sparse matrix
+``truncated``  the values that are not near zero, in a sparse matrix
 ``blocks``     tiles from ``Kernel.block``, and how they are walked over
 =============  ===============================================================================
 """

@@ -37,7 +37,7 @@ class Products(NamedTuple):
     truncated: TruncatedSummation | None = None
 
     def with_truncated(self, offer: Offer, rows: Rows, n_threads: int) -> Products:
-        """With the coarse matrix of an offer to search by."""
+        """With the truncated matrix of an offer to search by."""
         weights = np.ones(rows.n_samples) if rows.weights is None else np.asarray(rows.weights, dtype=np.float64)
         truncated = offer.build(rows)
         truncated.n_threads = n_threads
@@ -46,7 +46,7 @@ class Products(NamedTuple):
 
 @dataclass(frozen=True)
 class TruncatedMatrix:
-    """A coarse version B of a kernel matrix K, with which products take little time.
+    """A truncated version B of a kernel matrix K, with which products take little time.
 
     Attributes
     ----------

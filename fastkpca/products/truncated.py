@@ -39,8 +39,8 @@ __all__ = [
 
 LEFT_OUT_FRACTION, LOOSE_FRACTION = 0.1, 0.25
 """Share of a row's sum that is left out where rows lie evenly, over the root of tol, and at most over tol. Eigenvectors
-of the coarse matrix err by about as much, and eigenvalues from an exact product with these by its square. Where no gap
-is wider than what is left out, that has to be a part of tol itself."""
+of the truncated matrix err by about as much, and eigenvalues from an exact product with these by its square. Where no
+gap is wider than what is left out, that has to be a part of tol itself."""
 LEAST_LOOSE_TOL = 1e-3
 """Tolerance up to which the root of tol alone counts: there a gap wider than that is needed for the eigenvectors."""
 PROBE_ROWS = 128
@@ -135,7 +135,8 @@ class WithSums(Summation):
 
 
 def truncated_offer(data: Summary, sigma: float, tol: float) -> Offer:
-    """The offer of the coarse matrix, for intervals of this tol: as many values are predicted as the sample shows."""
+    """The offer of the truncated matrix, for intervals of this tol: as many values are predicted as the sample
+    shows."""
     n, sample, reach = data.n_samples, data.sample, truncation_radius(sigma, data.n_features, tol)
     few, m = sample[:: max(len(sample) // PROBE_ROWS, 1)], len(sample)
     pairs = float(scipy.spatial.cKDTree(few).count_neighbors(scipy.spatial.cKDTree(sample), reach)) - len(few)
@@ -156,7 +157,7 @@ def free_bytes(offer: Offer) -> float:
 
 
 def truncated_summation(X: np.ndarray, sigma: float, reach: float) -> TruncatedSummation:
-    """The coarse matrix of rows X (n, d) with the values of pairs that are no farther apart than ``reach``."""
+    """The truncated matrix of rows X (n, d) with the values of pairs that are no farther apart than ``reach``."""
     X = np.asarray(X, dtype=np.float64)
     order = scipy.spatial.cKDTree(X).indices
     rows = np.ascontiguousarray(X[order])

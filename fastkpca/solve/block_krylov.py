@@ -1,14 +1,17 @@
 """Block Krylov on the centred Gram matrix A = H K H, until every interval is at most tol lambda_1 wide.
 
 K is the n x n kernel matrix and H = I - 1 1'/n. The cost is in the passes over the n^2 kernel values, hardly in the
-columns of a product. So there are few passes with several columns each, and the whole Krylov space is kept.
+columns of a product. So there are few passes with several columns each, and the whole Krylov space is kept while memory
+lasts.
 
 1. `_space`: columns of a pass, and the limit on those of the basis.
-2. `truncated_start`: Ritz vectors of a truncated kernel matrix, and filter bounds on the complement, where one is
-given. 3. `_first_block`: the start, or the vectors of 2, filled up with random columns.
+2. `truncated_start`: Ritz vectors of a truncated kernel matrix, and filter bounds on the complement, where there is
+   one.
+3. `_first_block`: the start, or the vectors of 2, filled up with random columns.
 4. `_search`: the float32 phase, where such products exist, until one float64 pass is expected to finish.
 5. `Search.proved_ends`, `Search.columns`: its upper bounds; its Ritz vectors, corrected, and residuals as next block.
-6. `_random_block`: instead, for a flat spectrum or no start, if K is semidefinite and bounds may fail, a random block.
+6. `_random_columns`: instead, for a flat spectrum, or without start, search and norm, a random block of that many
+   columns, if K is semidefinite and a failure probability is allowed.
 7. `_prepare_norm`: the first float64 pass computes |A|_F where the trace alone does not bound the complement.
 8. `grow`: one float64 pass a step, A X by `CentredProducts.multiply`, appended by `Basis.append`.
 9. `Certifier.ends_after_check`: Rayleigh-Ritz where a check is due, bound on the complement (`Proofs`), intervals.
@@ -47,7 +50,7 @@ class KrylovResult(Eigenpairs):
     Attributes
     ----------
     images : ndarray (n, c)
-        A times the vectors, as the exact passes computed it.
+        A times the vectors, as the float64 passes computed it.
     block : RitzBlock
         Inner products of all Ritz vectors, and of their residuals.
     seconds : float
@@ -151,10 +154,10 @@ def block_krylov(
         del searched.space, searched.basis
     else:
         history = []
-    begins_flat = flat or X is None or (start is None and searched is None and not matrix.product.gives_norm)
+    prefers_random = flat or X is None or (start is None and searched is None and not matrix.product.gives_norm)
     space = _space(matrix, target, budget, block_size, rng)
-    if target.probabilistic and matrix.positive_semidefinite and target.fraction is None and begins_flat:
-        space.block = _random_block(space, target, expenses.left)
+    if target.probabilistic and matrix.positive_semidefinite and target.fraction is None and prefers_random:
+        space.block = _random_columns(space, target, expenses.left)
         X = rng.standard_normal((A.n, space.block))
         X -= X.mean(axis=0)  # H X: the space belongs to H K H
         proofs.append(RandomStart(X, share))
@@ -201,7 +204,7 @@ def _search(A: CentredProducts, X: np.ndarray, space: Space, target: SolverTarge
     single = InFloat32(A)
     monitor = Search(single, space, target, expenses)
     # the alternative is a run from a random block: several times the passes of an exploration, in wider blocks
-    wide = _random_block(space, target, expenses.budget.passes)
+    wide = _random_columns(space, target, expenses.budget.passes)
     proof = Factorisation()
     if proof.passes_for(A, target.c, space, expenses.budget, wide) <= 3 * EXPLORING_PASSES:
         monitor.factorising = proof.seconds(A, target.c + space.block, space, expenses.budget)
@@ -209,7 +212,7 @@ def _search(A: CentredProducts, X: np.ndarray, space: Space, target: SolverTarge
     return monitor
 
 
-def _random_block(space: Space, target: SolverTarget, passes: int) -> int:
+def _random_columns(space: Space, target: SolverTarget, passes: int) -> int:
     """Columns of a random first block: c + GUARD_COLUMNS, or fewer so that all passes to come fit into the basis; at
     least
     ``space.block``."""
@@ -219,7 +222,7 @@ def _random_block(space: Space, target: SolverTarget, passes: int) -> int:
 
 
 def _prepare_norm(A: CentredProducts, searched: ConvergenceMonitor | None) -> None:
-    """Let the first exact pass compute |A|_F if the trace alone is not expected to bound the complement."""
+    """Let the first float64 pass compute |A|_F if the trace alone is not expected to bound the complement."""
     semidefinite = A.matrix.positive_semidefinite and A.matrix.trace is not None
     if searched is None or not semidefinite or A.norm_bound is not None:
         A.measures = not semidefinite

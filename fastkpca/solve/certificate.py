@@ -53,9 +53,9 @@ class Bound:
     mu : float
         Upper bound on lambda_max(P A P).
     form : str
-        "trace", "frobenius" or "gap" (``beyond``), "lanczos" (`beyond.exploration_bound`), "cholesky" (``rest``,
-        ``small``), "start" (``random_start``), "filter" (``filtered``), "sampled" (``sampled``), or "none". "hope":
-        assumed, for planning only (`proofs.Filter`).
+        "trace", "frobenius" or "gap" (``complement``), "lanczos" (`complement.exploration_bound`), "cholesky"
+        (``deflated``, ``small``), "start" (``random_start``), "filter" (``filtered``), "sampled" (``sampled``), or
+        "none". "hope": assumed, for planning only (`proofs.Filter`).
     failure_probability : float
         Probability that mu is no upper bound, over the random numbers drawn; 0 for a guaranteed bound.
     """
@@ -516,7 +516,7 @@ def ritz_certificate(
     matrix : MatrixInfo
         Its trace and its norm alone give upper ends too.
     outside : Bound
-        Upper bound on the largest eigenvalue of P A P (``beyond``).
+        Upper bound on the largest eigenvalue of P A P (``complement``).
     """
     errors = ritz.errors
     if errors is None:

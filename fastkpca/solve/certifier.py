@@ -181,7 +181,7 @@ class Proof:
         """Note that this free proof is the cheapest: passes are made until it suffices."""
 
     def certificate(self, run: Certifier) -> Certificate | None:
-        """Certificate with this bound, computed at its price unless it is free; None if there is no bound."""
+        """Certificate with this bound, computed at its cost unless it is free; None if there is no bound."""
         raise NotImplementedError
 
     def steps_to_come(self) -> int | None:
@@ -234,7 +234,7 @@ class Proofs:
         )
 
     def proved(self, run: Certifier, best: Certificate, *, last: bool) -> Certificate:
-        """The certificate after the proofs that are carried out now, in the order of their prices."""
+        """The certificate after the proofs that are carried out now, in the order of their costs."""
         limit = run.expenses.budget.seconds  # for the proof alone: it ends the run, whose past cost does not matter
         steps = self.steps_to_come()
         if steps and not last:

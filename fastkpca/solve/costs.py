@@ -21,7 +21,7 @@ as long (median of the fits that change; ``benchmarks/speed/constants.py``)."""
 GUARD_COLUMNS = 8
 """Columns of a block beyond c where no values are evaluated."""
 NARROW_COLUMNS = 6
-"""Columns of a block where a product takes a fraction of a millisecond: more have their price in the basis. One
+"""Columns of a block where a product takes a fraction of a millisecond: more cost time in the basis. One
 column takes 11 times as long, 24 columns 1.6 times (median of 8 narrow fits; ``benchmarks/speed/constants.py``)."""
 MOST_COLUMNS = 640
 """Columns of a basis beyond which Rayleigh-Ritz costs more than a restart, of few components. Flat: 160 and 2560 take

@@ -57,7 +57,7 @@ class DeflatedMatrix:
     def factorised_bound(self, wanted: float) -> Bound:
         """``wanted``, where that is proved to be a bound; else none.
 
-        By a factorisation in float32 (``beyond.is_below``). Entries that are stored err by u times their size: in a
+        By a factorisation in float32 (`complement.is_below`). Entries that are stored err by u times their size: in a
         unit near ``wanted``, in which those that are not far below it are neither too small nor too large.
         """
         n, unit = len(self.V), 2.0 ** frexp(wanted)[1]

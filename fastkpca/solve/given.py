@@ -6,7 +6,7 @@ interval of products goes, then needs one more number: mu >= lambda_1(P A P). No
 are wrong, mu is large and so are the intervals.
 
 **Trace and norm.** mu <= tr A - tr V'AV for a semidefinite A, and mu^2 <= |A|_F^2 - |V'AV|_F^2 - 2 |R|_F^2 for any
-symmetric A (``beyond``). Both count all of the complement as if it were one eigenvalue.
+symmetric A (``complement``). Both count all of the complement as if it were one eigenvalue.
 
 **A feature map, known before the pass.** A = Phi Phi' + E with Phi (n x D) centred, E semidefinite, tr E known. With
 F = P Phi the complement is P A P = F F' + P E P, and its eigenvalues lie above those of F F', f_1 >= f_2 >= ... (Weyl):

@@ -1,9 +1,9 @@
 """Upper bounds mu on lambda_max(P A P), the complement of a basis: the eigensolver takes the cheapest that suffices.
 
 Each is a `Proof` with a ``certificate`` and a ``cost``, the predicted seconds until the intervals meet tol by it;
-infinite where it is not possible. A ``free`` proof is evaluated at every check, from what the passes have computed. Its
-price is that of the further passes that it needs, infinite if passes do not improve it. At least one free proof has a
-certificate at every check (`Sums` always has). Once the vectors have converged, the proof with the lowest price is
+infinite where it is not possible. A ``free`` proof needs no work beyond the passes and is evaluated at every
+check; its cost is that of the passes until it suffices, infinite if passes do not improve it. At least one free proof
+has a certificate at every check (`Sums` always has). Once the vectors have converged, the proof with the lowest cost is
 selected: a free one means that passes go on, another one is carried out at once. To add one, write a class, and name it
 where ``block_krylov`` or ``moments.leading_pairs`` make their lists.
 
@@ -11,10 +11,10 @@ where ``block_krylov`` or ``moments.leading_pairs`` make their lists.
 `Sums`                trace or norm minus the part on the basis: certain; more passes lower it
 `Searched`            a search in float32 whose products err by a known bound: certain
 `RandomStart`         the random block that the Krylov space began with (``random_start``): with a probability
-`Exploration`         a second random block, beyond the columns so far (``beyond``): with a probability
+`Exploration`         a second random block, beyond the columns so far (``complement``): with a probability
 `Filter`              polynomials of a truncated matrix, times random columns (``filtered``): with a probability
 `FilteredSearch`      the same, of those that ended a search: with a probability
-`Factorisation`       Cholesky of the kernel matrix beyond some Ritz vectors (``deflated``): certain
+`Factorisation`       Cholesky of mu I - P A P for some of the Ritz vectors (``deflated``): certain
 `OfMap`               theta_(k+1) of a feature map plus a bound on its residual (``second_order``): as that bound
 ====================  ==============================================================================================
 """

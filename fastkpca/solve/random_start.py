@@ -106,10 +106,9 @@ def separated(upper: np.ndarray, ritz: RitzBlock, c: int, failure: float) -> tup
     """The first Ritz vectors, c + 1 at least, and a bound beyond them from upper ends of the eigenvalues themselves.
 
     At most p eigenvalues exceed ``upper[p]``. If p Ritz values lie above it, the inertia of A - upper[p] I and its
-    Schur complement give P A P <= upper[p] + |R_p|^2 / (theta_p - upper[p]) (`beyond.gap_bound`). The smallest of these
-    bounds over all p is taken; without any such gap it is upper[0], the bound on A itself. Further vectors would not
-    lower the upper bounds of the first ones, by interlacing.
-    """
+    Schur complement give P A P <= upper[p] + |R_p|^2 / (theta_p - upper[p]) (`complement.gap_bound`). The smallest of
+    these bounds over all p is taken; without any such gap it is upper[0], the bound on A itself. Further vectors would
+    not lower the upper bounds of the first ones, by interlacing."""
     if not len(upper) or not np.isfinite(upper[0]):
         return ritz, NO_BOUND
     bounds, errors = [Bound(float(upper[0]), "start", failure)], ritz.errors

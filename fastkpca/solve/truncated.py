@@ -1,4 +1,4 @@
-"""The search where few kernel values are not near zero: on a coarse matrix of these (`task.TruncatedMatrix`).
+"""The search where few kernel values are not near zero: on a truncated matrix of these (`task.TruncatedMatrix`).
 
 A product with it takes little time, so blocks are narrow and steps are many: a polynomial of degree 30 of few columns
 brings more than one of degree 7 of many. The space is restarted often, as a long basis would cost more than products.
@@ -29,8 +29,8 @@ from .task import SolverBudget, SolverTarget
 KEPT_BLOCKS, ADDED_BLOCKS = 2, 6
 """Vectors beyond c that a restart keeps, and columns that are added to them, both in blocks."""
 EXPECTED_PRODUCTS = 45.0
-"""Products with the coarse matrix, of a search and a filter. A quarter takes .9 to 17 times as long, four times as many
-3.3 times (``benchmarks/speed/constants.py``)."""
+"""Products with the truncated matrix, of a search and a filter. A quarter takes .9 to 17 times as long, four times as
+many 3.3 times (``benchmarks/speed/constants.py``)."""
 
 
 class TruncatedOperator(Operator):
@@ -87,7 +87,7 @@ class GapSearch(ConvergenceMonitor):
         aim, basis = self.found, self.basis
         assert aim is not None
         failure = failure_of_attempt(self.failure, self.filters)
-        low = aim.top - aim.wanted  # what follows needs a coarse matrix that is nearer than that
+        low = aim.top - aim.wanted  # what follows needs a truncated matrix that is nearer than that
         self.bound, columns, steps = filtered_beyond(self.truncated, basis, self.ritz, aim, low, failure)
         self.filters += 1
         self.expenses.seconds += steps * self.expenses.budget.pass_seconds
@@ -99,7 +99,7 @@ class GapSearch(ConvergenceMonitor):
 
 
 def truncated_seconds(cost: Cost, n: int, c: int) -> float:
-    """Predicted, of the search and the proof, with the coarse matrix that an offer of this cost makes."""
+    """Predicted, of the search and the proof, with the truncated matrix that an offer of this cost makes."""
     step = n * cost.row_flops / RATE.features + step_seconds(
         n, c + (KEPT_BLOCKS + 0.5 * ADDED_BLOCKS) * NARROW_COLUMNS, NARROW_COLUMNS
     )
@@ -114,10 +114,10 @@ def truncated_start(
     failure: float,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray, list[Proof]] | None:
-    """Vectors (n, p) for the first exact pass, all Ritz values, and proofs that bound the complement of the vectors.
+    """Vectors (n, p) for the first float64 pass, all Ritz values, and proofs that bound the complement of the vectors.
 
     None where no gap has shown, or one that is too narrow for a filter. ``column_seconds``: predicted seconds of each
-    vector in an exact pass; ``failure``: probability of failure of all filters.
+    vector in a float64 pass; ``failure``: probability of failure of all filters.
 
     Raises
     ------

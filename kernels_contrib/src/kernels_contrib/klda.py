@@ -270,7 +270,8 @@ def kernel_fisherfaces(
     components : int, optional
         Kernel components to keep first; default N - C, the most for which the scatter within classes has full rank.
     regularization : float
-        Added to the scatter within, relative to the mean variance of a component; 0 for Yang's form.
+        Added to the pooled covariance within, scatter / (N - C), as a fraction of the mean variance of a component; 0
+        for Yang's form.
     tol : float
         ``tol`` of ``kpca``.
     n_threads : int, optional

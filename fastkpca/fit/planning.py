@@ -73,7 +73,9 @@ def _candidates(problem: Problem) -> list[Candidate]:
         best = _best_seconds(x for x in candidates if not x.is_lower_bound)
         cheap = spent < np.inf and spent <= PROBE_FRACTION * best
         anyway = seconds <= DUPLICATES_FRACTION * best and not kernel.without_maps
-        if not (cheap and memory <= budget.memory and (_undecided(problem, candidates, probe) or anyway)):
+        if _is_fixed(problem, candidates) or not (cheap and memory <= budget.memory):
+            break
+        if not (anyway or _undecided(candidates, probe)):
             break
         probe = probed(kernel, data, probe.level, held_out=held_out, n_threads=budget.n_threads)
     # without a probe, and without another route that fits, block Krylov is estimated all the same
@@ -99,18 +101,20 @@ def _best_seconds(candidates: Iterable[Candidate]) -> float:
     return min((x.seconds for x in candidates if not x.obstacle), default=np.inf)
 
 
-def _undecided(problem: Problem, candidates: list[Candidate], probe: SpectrumProbe) -> bool:
+def _is_fixed(problem: Problem, candidates: list[Candidate]) -> bool:
+    """True if no probe changes the choice, as the method or the map was given."""
+    target = problem.target
+    if target.method != "features":
+        return target.method == "dense"
+    exact = any(x.offer is not None and not x.offer.cost.residual for x in candidates)
+    return problem.given_map is not None or exact or (not target.tol_is_required and bool(candidates))
+
+
+def _undecided(candidates: list[Candidate], probe: SpectrumProbe) -> bool:
     """True if a probe may change the choice of the candidate.
 
     A probe changes the predicted costs of maps and of block Krylov, but not that of LAPACK, and no lower bound falls.
     """
-    target = problem.target
-    if target.method == "dense" or problem.given_map is not None:
-        return False
-    if target.method == "features":
-        exact = any(x.offer is not None and not x.offer.cost.residual for x in candidates)
-        if exact or (not target.tol_is_required and candidates):
-            return False
     possible = [x for x in candidates if not x.obstacle]
     best = min((x for x in possible if not x.is_lower_bound), key=lambda x: x.seconds, default=None)
     # a probe estimates the number of pivots, and few rows may miss a gap

@@ -182,7 +182,7 @@ def probe_rank(
     selection = selected(kernel, candidates, tol * trace, min(max_probe, n), rng, n_threads=n_threads)
     curve = selection.trace / trace if trace > 0.0 else np.zeros(1)
     parts = (4, 2) if shares is not None and n >= 4 else ()
-    fewer = [_curve(kernel, S[::part], tol, max_probe, n_threads) for part in parts]
+    fewer = [_curve(kernel, np.ascontiguousarray(S[::part]), tol, max_probe, n_threads) for part in parts]
     if len(others) < n // 2:
         others = np.delete(S, selection.index, axis=0)
     spread = np.linspace(0, len(others) - 1, min(n, len(others))).astype(np.intp)

@@ -283,7 +283,7 @@ def test_a_better_bound_needs_no_second_pass(monkeypatch):
         less = replace(sums, residual=replace(sums.left_out, mu=times * sums.left_out.mu))
         again, anew = bounded_again(before, known, less), refined_by_pass(known, c, less, problem)
         for found in (again.found, anew.found):
-            assert (found.eigenvalues >= found.certificate.eigenvalue_bounds[:, 0]).all()
+            assert (found.values >= found.certificate.eigenvalue_bounds[:, 0]).all()
         np.testing.assert_allclose(
             again.found.certificate.eigenvalue_bounds, anew.found.certificate.eigenvalue_bounds, rtol=1e-12
         )

@@ -569,7 +569,8 @@ class Fickle:
             self.calls[i] = self.calls.get(i, 0) + 1
         rows = np.random.default_rng(i).standard_normal((1000, 3))
         if i == 3 and self.calls[i] > self.after:
-            part = {"all": np.arange(1000), "some": np.arange(700, 700 + _dask.WATCHED)}.get(self.change, [0, 128])
+            some = np.arange(700, 700 + _dask.CHECKSUM_STRIDE)
+            part = {"all": np.arange(1000), "some": some}.get(self.change, [0, 128])
             other = np.random.default_rng(99).standard_normal((len(part), 3))
             rows[part] = rows[part[::-1]] if self.change == "places" else other
         return rows

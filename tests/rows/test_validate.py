@@ -242,7 +242,7 @@ REFUSED = {
     "object": (object(), TypeError, "X is of type object"),
     "array that refuses": (Refuses(), TypeError, "of type Refuses, cannot be made an array: lives on another device"),
     "1-D": (np.arange(4.0), ValueError, r"X\.reshape\(-1, 1\).*X\.reshape\(1, -1\)"),
-    "series": (pd.Series([1.0, 2.0]), ValueError, r"X\.reshape\(-1, 1\)"),
+    "series": (pd.Series([1.0, 2.0]), ValueError, r"np\.asarray\(X\)\.reshape\(-1, 1\)"),
     "0-D": (np.array(1.0), ValueError, "single value"),
     "3-D": (np.zeros((2, 3, 4)), ValueError, r"3 dimensions, shape \(2, 3, 4\)"),
     "no rows": (np.zeros((0, 3)), ValueError, r"no rows, shape \(0, 3\)"),

@@ -235,7 +235,7 @@ def _in_memory(problem: Problem, product: ProductCandidate, k: int) -> ProductCa
     once += (kept_bytes(kernel, n, d, 8) if compiled else 8.0 * n * n) / RATE.reads
     cost = replace(product.cost, memory=product.cost.memory + size)
     stored = replace(product, cost=cost, setup=product.setup + product.once + size / RATE.reads, once=once)
-    # with a basis that holds a bound on the complement: stored values without one save time, and lose the interval
+    # stored only if a basis fits too that is large enough for a bound on the complement: without that no interval
     basis = basis_bytes(n, usual_columns(n, k, columns), columns)
     return stored if saves and _memory(problem, k, stored.memory(columns)) + basis <= problem.budget.memory else None
 
@@ -270,7 +270,7 @@ def most_passes(problem: Problem, *, in_memory: bool) -> int:
 
 
 def _starting_rows(kernel: Kernel, n: int, block: int) -> tuple[int, bool]:
-    """Number of rows for a first block, and whether a product with F K_PP^-1 F' follows.
+    """Number of rows P for a first block, and whether a product with F K_PP^-1 F' follows, F = k(X, P).
 
     F is then evaluated three times, for a few hundredths of a pass, and K_PP is no larger than the block.
     """

@@ -22,8 +22,9 @@ from below (Cauchy's interlacing). With R = Q L, the columns of Q orthonormal, [
 same eigenvalues, but for copies of mu. Those above mu are the roots tau of lambda_i(T + L'L / (tau - mu)) = tau, which
 is the inertia (Schur complement) form. The bounds mu come from the proofs (``proofs``, ``small``, ``sampled``).
 
-"Guaranteed" includes rounding: the bounds on computed products are those of probabilistic rounding analysis
-(N. J. Higham and T. Mary, SIAM J. Sci. Comput. 41, 2019), five standard deviations, never the worst case n u.
+"Guaranteed" means without random numbers, and rounding is included, but not at its worst case n u: the bounds on
+computed products are those of probabilistic rounding analysis, five standard deviations (N. J. Higham and T. Mary, SIAM
+J. Sci. Comput. 41, 2019).
 """
 
 from __future__ import annotations
@@ -234,7 +235,8 @@ class RitzBlock:
     def errors(self) -> RitzErrors | None:
         """Errors by rounding; None where the columns are far from orthonormal, or the images' error is not known.
 
-        Let S = V'V = I + O(delta), V_o = V S^(-1/2). The computed image is Y = A V + F with |F| <= eta, so that
+        Here T = diag(theta) and R = Y - V T, as computed, not the exact ones of the module's notes. Let S = V'V =
+        I + O(delta), V_o = V S^(-1/2). The computed image is Y = A V + F with |F| <= eta, so that
         A V = V T + R - F. Then
 
             V_o' A V_o = S^(1/2) T S^(-1/2) + S^(-1/2) V'(R - F) S^(-1/2)

@@ -30,7 +30,8 @@ Words and symbols of all packages; docs/theory.md has the statements and proofs.
   lambda_1 >= lambda_2 >= ..., and c of them are wanted. With weights of the rows, H and K are the weighted ones.
 - A feature map phi with D features has K = Phi Phi' + E. E, its residual, is positive semidefinite up to a ``defect``;
   ``fit`` writes R. The D x D matrix Phi' H Phi is the (second) moment.
-- A pass is one evaluation of all kernel values, or one reading of all rows. A product multiplies K by columns.
+- A pass is one evaluation of all kernel values, or one reading of all rows. A product (a ``Summation``, offered by
+  ``Kernel.summations``) multiplies K by columns.
 - The routes of a fit are "dense" (LAPACK), "features" (a pass for the moment) and "krylov" (block Krylov by products).
   An offer is a feature map or a product of a kernel with its predicted cost; a plan compares the routes' candidates.
 - Ritz vectors V have the values theta and the residual R = A V - V diag(theta). P = I - V V' projects onto their

@@ -3,8 +3,9 @@
 1. `prepare`: the arguments are checked, rows summarised in one pass, the kernel's parameters resolved (``problem``).
 2. `make_plan`: the routes estimate their steps, seconds and bytes; probes of a few rows replace what is unknown
    (``planning``, ``probe``).
-3. `solve`: the cheapest candidate runs within what the next one may take, until one meets ``tol`` (``routes``): LAPACK
-   (``dense``), a feature map and its refinements (``feature_route``), or products with the matrix (``krylov``).
+3. `solve`: the cheapest candidate runs; once it costs more than the next one might, or misses ``tol``, that one runs
+   instead (``routes``): LAPACK (``dense``), a feature map and its refinements (``feature_route``), or products with the
+   matrix (``krylov``).
 4. Each route returns a `Solution`: eigenvalues, their certificate (``solve.certificate``), and a projector.
 5. `_write_scores`, `_model`: scores of all rows, the model, and warnings where it falls short of what was asked.
 """

@@ -70,7 +70,7 @@ class Options:
 
     @classmethod
     def of(cls, function: Any, given: dict[str, Any]) -> Options:
-        """From the arguments of ``function`` by their names, of which X and those that are not asked here are left."""
+        """From the arguments of ``function`` by name; X and all others without a field here are dropped."""
         names = cls.__dataclass_fields__
         return cls(function=function, **{name: x for name, x in given.items() if name in names})
 
@@ -179,13 +179,13 @@ class Problem:
 
     @cached_property
     def entry_error(self) -> float:
-        """Bound on the error of a kernel value in float64, as far as the kernel states one, from those of a kernel that
-        is as semidefinite as it says."""
+        """Bound on the distance of a float64 kernel value from that of an exactly semidefinite kernel:
+        ``Kernel.entry_error`` (0 where none is stated) plus ``below_zero``."""
         return entry_error_of(self.kernel, self.data)
 
     @cached_property
     def value_error(self) -> float:
-        """The same from the values of the kernel as it is, for what does not need it to be semidefinite."""
+        """The same without ``below_zero``, for what does not need a semidefinite kernel."""
         return self.entry_error - self.kernel.below_zero
 
     def some_rows(self, count: int) -> np.ndarray:

@@ -32,8 +32,8 @@ ROUTES: dict[str, Callable[[Problem, Candidate, RunLimits], Solution]] = {
     "krylov": krylov.run,
 }
 RUN_FACTORS = {"dense": 1.0, "features": COST_FACTOR, "krylov": 2.0}
-"""Factor by which a run may exceed its predicted cost: block Krylov takes up to 2.3 times that in 90 % of problems
-(``random_set.py``, 60 problems), LAPACK what was predicted."""
+"""Factor on the predicted cost of a candidate that bounds the run before it. Block Krylov took up to 2.3 times its
+prediction in 90 % of 60 problems (``random_set.py``), here rounded to 2; LAPACK takes what was predicted."""
 NEXT_RUN = 10.0
 """Largest ratio of costs of the run that follows one that missed tol. LAPACK follows where that run misses tol too, if
 its intervals, known beforehand, are narrower by this factor."""

@@ -157,8 +157,9 @@ class KernelPCA(KernelTransformer):
         Eigenvalues of the centred kernel matrix, in decreasing order; float64. 0 for components without variance.
     eigenvectors_ : ndarray of shape (n_samples, n_components)
         Eigenvectors of the centred kernel matrix, with signs as scikit-learn's: the entry that is largest in size is
-        positive; with ``sample_weight`` w of that whose entries are times (w_i w_j)^(1/2), where the scores decide the
-        signs. Computed from the scores when asked for. Where the eigenvalue is 0, some basis of the null space.
+        positive; with ``sample_weight`` w, those of the centred matrix with entry ij multiplied by (w_i w_j)^(1/2), and
+        the score that is largest in size is positive. Computed from the scores when asked for. Where the eigenvalue is
+        0, some basis of the null space.
     dual_coef_ : ndarray of shape (n_samples, n_features)
         Inverse transform matrix, where ``fit_inverse_transform``.
     X_transformed_fit_ : ndarray of shape (n_samples, n_components)

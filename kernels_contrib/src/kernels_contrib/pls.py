@@ -41,7 +41,7 @@ class PLSModel(Projection, Regressor, KernelMethod):
     function : KernelFunction
         The components at new rows, c numbers a row.
     score : ndarray (N, c)
-        Components of the training rows: weighted mean zero, orthogonal, of length one.
+        Components of the training rows: uncorrelated, each of (weighted) mean 0 and mean square 1.
     weights : ndarray (c, k)
         Weights of the components, for the targets.
     intercept : ndarray (k,)

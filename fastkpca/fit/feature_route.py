@@ -277,8 +277,8 @@ class _Run:
         return self.costs.map(3 * D // 2, self.n_vectors) if may else np.inf
 
     def worth(self, found: _Pass, state: State) -> float:
-        """Seconds that narrower intervals of this map may cost: no more than a round with more pivots, and what its
-        intervals will need. The residual is expected to fall as in the plan's probe of a few rows."""
+        """Most seconds worth spending on this map's intervals: the cost of the cheapest larger map that meets tol, its
+        own intervals included, if the residual falls as in the plan's probe; without one, `COST_FACTOR` more rounds."""
         seconds, D = self.seconds_of_more(found), state.features
         probe = self.candidate.offer.probe if isinstance(self.candidate.offer, PivotOffer) else None
         if not seconds < np.inf or probe is None or not probe.held_out:
@@ -376,7 +376,7 @@ class _Run:
         if self.rounds == ROUNDS:
             wanted = target.tol * largest_of(found.leading[0])
         elif target.may_use_sampled_bound and found.draws is not None and found.left_out.form == "trace":
-            share = TRACE_FOR_SAMPLE  # the residual was too large for a sample to bound it: so large that it will
+            share = TRACE_FOR_SAMPLE  # no sample could bound it: aim at a trace at which one can
         most = min(self.settings.features, _most_pivots(feature_map.n_features))
         most = self.costs.pivots_within(self.expenses.seconds_left, self.n_vectors, most)
         return refined(
@@ -465,7 +465,7 @@ def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
 
 
 def _most_pivots(D: int) -> int:
-    """Largest number of pivots after one round from m: their places are known from the residuals."""
+    """Largest number of pivots after one round from D: their places are known from the residuals."""
     return 2 * D + 100
 
 

@@ -35,8 +35,8 @@ RUN_FACTORS = {"dense": 1.0, "features": COST_FACTOR, "krylov": 2.0}
 """Factor on the predicted cost of a candidate that bounds the run before it. Block Krylov took up to 2.3 times its
 prediction in 90 % of 60 problems (``random_set.py``), here rounded to 2; LAPACK takes what was predicted."""
 NEXT_RUN = 10.0
-"""Largest ratio of costs of the run that follows one that missed tol. LAPACK follows where that run misses tol too, if
-its intervals, known beforehand, are narrower by this factor."""
+"""Largest predicted cost of a next run, over the cost of the block Krylov run that missed tol. LAPACK follows only
+where its intervals, predicted beforehand, meet tol or are narrower by this factor."""
 
 
 def solve(problem: Problem, plan: Plan) -> tuple[Solution, Candidate]:

@@ -222,7 +222,8 @@ def _random_columns(space: Space, target: SolverTarget, passes: int) -> int:
 
 
 def _prepare_norm(A: CentredProducts, searched: ConvergenceMonitor | None) -> None:
-    """Let the first float64 pass compute |A|_F if the trace alone is not expected to bound the complement."""
+    """Let the first float64 pass compute |A|_F: always where K is indefinite or its trace unknown; else only after a
+    search that expects the trace not to bound the complement."""
     semidefinite = A.matrix.positive_semidefinite and A.matrix.trace is not None
     if searched is None or not semidefinite or A.norm_bound is not None:
         A.measures = not semidefinite

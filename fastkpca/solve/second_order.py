@@ -1,9 +1,9 @@
 """Intervals of second order: the residual R of a feature map moves an eigenvalue by v' R v and terms of order |R|^2.
 
 K = Phi Phi' + R, R semidefinite, |R| <= nu (docs/theory.md calls it E; here E is the expectation). G = H Phi Phi' H has
-the eigenvalues theta_1 >= theta_2 >= ..., and V its first k eigenvectors. Let B = H R H and A = V' B V, which is V' R V
-because H V = V. Without centring H = I; with weights w the matrices are W^(1/2) K W^(1/2) and W^(1/2) R W^(1/2). In the
-basis (V, complement)
+the eigenvalues theta_1 >= theta_2 >= ..., and V its first k eigenvectors. In this module A is not the centred matrix,
+which is Kc: let B = H R H and, k x k, A = V' B V, which is V' R V because H V = V. Without centring H = I; with weights
+w the matrices are W^(1/2) K W^(1/2) and W^(1/2) R W^(1/2). In the basis (V, complement)
 
     Kc = [ Theta + A   C'    ]     G_2 <= theta_(k+1) I,     B = [ A  C' ]     0 <= B <= nu I,
          [ C           G_2+D ]                                   [ C  D  ]

@@ -237,7 +237,7 @@ def _log_shares(model: KLDAModel, X: Any, prior: Any, n_threads: int | None) -> 
     if not (prior > 0).all():
         raise ValueError(f"prior is {prior!r}; give {need}")
     prior = prior / prior.max()  # a sum of large ones would overflow
-    # a direction along which nothing varies within classes counts by its penalised variance, which is one
+    # W may be singular; 1e-10 is relative to the penalised variance of each direction, which is one
     inverse = np.linalg.inv(model.within + 1e-10 * np.eye(model.n_components))
     weights = inverse @ model.class_means.T
     offset = np.log(prior / prior.sum()) - 0.5 * np.einsum("ij,ji->i", model.class_means, weights)

@@ -21,8 +21,8 @@ no cycles (tests/project/test_layers.py holds the imports, and this map, to the 
     _core      compiled loops: arrays in, arrays out
     errors     errors and warnings
 
-``maps`` and ``products`` both approximate K. They are two packages, since a map makes features of single rows and is
-stored in a model, a product multiplies all rows and ends with the run, and only ``fit`` weighs one against the other.
+``maps`` and ``products`` both approximate K, and are two packages. A map makes features of single rows and is stored in
+a model; a product multiplies all rows and ends with the run. Only ``fit`` weighs one against the other.
 
 Words and symbols of all packages; docs/theory.md has the statements and proofs.
 

@@ -128,8 +128,8 @@ def _with_lower_bounds(candidates: list[Candidate], probe: SpectrumProbe) -> lis
     """Candidates, with a mark for those whose cost is a lower bound.
 
     The cost of block Krylov is a lower bound before the first probe, and that of pivots before a probe has chosen some.
-    The cost of a map counts as known even so if ``COST_FACTOR`` times it would still be the lowest, and the mean
-    residual of a row of the probe by the others is at most ``COST_FACTOR`` times that of the map.
+    The cost of a map counts as known even so on two conditions. ``COST_FACTOR`` times it would still be the lowest. And
+    the mean residual of a row of the probe by the others is at most ``COST_FACTOR`` times that of the map.
     """
     unknown = {"krylov": probe.level == 0, "pivots": probe.level <= FIRST_WITH_PIVOTS}
     bounds = [unknown.get(x.method, False) or unknown.get(x.name, False) for x in candidates]

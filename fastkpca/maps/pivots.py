@@ -10,7 +10,7 @@
 8. `PivotMap.extended`: more pivots, by the Schur complement, with a shift of their own.
 
 K_PP is the kernel matrix of the pivots, L lower triangular, and nu > 0 a small shift. Unlike in the other modules, P
-are the pivots, D and c the backward error of the factor and its bound, and R the error of the triangular solve; the
+are the pivots, D and c the backward error of the factor and its bound, and R the error of the triangular solve. The
 residual of the map is E = K - Phi Phi'.
 
 Rounding, so that the certificate also holds in floating point. Let r = |P|, u the unit roundoff, e a bound on the error

@@ -1,9 +1,9 @@
 """Kernel Fisher discriminant analysis for two and many classes, and its form on kernel components (Fisherfaces).
 
-Each direction w = sum_j a_j phi(x_j) in feature space maximises w' S_b w / (w' S_w w + penalty), with the scatter
-matrices S_b = sum_k n_k (m_k - m) (m_k - m)' between and S_w within the classes, sums over rows.
-``methods.discriminant`` solves this with features or products with K. Prediction is linear discriminant analysis on the
-coordinates w'phi(x), with a common covariance within classes.
+Each direction w = sum_j a_j phi(x_j) in feature space maximises w' S_b w / (w' S_w w + penalty). The scatter matrices
+are sums over rows, S_b = sum_k n_k (m_k - m) (m_k - m)' between and S_w within the classes. ``methods.discriminant``
+solves this with features or products with K. Prediction is linear discriminant analysis on the coordinates w'phi(x),
+with a common covariance within classes.
 
 Mika et al., Fisher discriminant analysis with kernels, 1999; Mueller et al., An introduction to kernel-based learning
 algorithms, 2001, section IV-C; Yang, Face recognition using kernel methods, 2001.

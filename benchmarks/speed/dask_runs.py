@@ -6,7 +6,7 @@
 
 ``deaths``: as many runs on a cluster of three worker processes, in each of which a worker is killed (SIGKILL) at a
 random task; printed is the pass that this hit and the kind of the task that had finished last. Counted are right
-answers and bits equal to those of a run without deaths, intervals also to the local route's.
+answers (as without deaths, and intervals that overlap the local route's, which may be of second order) and equal bits.
 ``overhead``: rows on disk (float64, d = 4), the local route with two threads and a cluster of two workers of one
 thread, one after the other in each of three rounds; of several sizes also the cost of no rows and of each million.
 ``constants``: what a million rows cost, bytes of a partial sum, tasks of a pass, the scheduler's time for one, bytes
@@ -90,7 +90,8 @@ def deaths(runs: int) -> None:
     far = X[:40_000].copy()
     far[20_000:20_040, 0] += 40.0 * np.arange(1, 41)
     right = equal = killed = 0
-    expected: dict[str, tuple[fk.KPCAModel, list[bytes]]] = {}
+    expected: dict[str, tuple[fk.KPCAModel, np.ndarray]] = {}
+    local: dict[str, np.ndarray] = {}
     tasks: dict[str, int] = {}
     hit: Counter = Counter()
     data = {name: far if "rounds" in name else X[:6000] if "krylov" in name else X for name in ROUTES}
@@ -108,8 +109,9 @@ def deaths(runs: int) -> None:
         for name in ROUTES:
             run(name)  # workers have imported what they need
             watch.begin()
-            expected[name] = (fk.kpca(data[name], **ROUTES[name]), bits(*run(name)))
+            expected[name] = run(name)
             tasks[name] = watch.finished
+            local[name] = fk.kpca(data[name], **ROUTES[name]).eigenvalue_bounds
         started = time.perf_counter()
         for i in range(runs):
             name = list(ROUTES)[i % len(ROUTES)]
@@ -139,12 +141,13 @@ def deaths(runs: int) -> None:
             stage, pass_, late = done[0]
             killed += not late
             hit["after the run" if late else pass_] += 1
-            local, wanted = expected[name]
-            fine = np.allclose(model.eigenvalues, local.eigenvalues, rtol=1e-10) and np.allclose(
-                score, local.score, rtol=1e-7, atol=1e-7
-            )
+            alone, alone_score = expected[name]
+            low, high = np.stack([model.eigenvalue_bounds, local[name]]).transpose(2, 0, 1)
+            fine = (low.max(axis=0) <= high.min(axis=0)).all()
+            fine &= np.allclose(model.eigenvalues, alone.eigenvalues, rtol=1e-10)
+            fine &= np.allclose(score, alone_score, rtol=1e-7, atol=1e-7)
             right += fine
-            equal += bits(model, score) == wanted and np.array_equal(model.eigenvalue_bounds, local.eigenvalue_bounds)
+            equal += bits(model, score) == bits(alone, alone_score)
             print(
                 f"run {i + 1:3d}  {name:28s} killed {'after' if late else 'in':5s} {stage:36s} "
                 f"{took:6.2f} s   right {right}, equal bits {equal}, killed during the run {killed}",

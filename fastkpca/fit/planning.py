@@ -29,8 +29,9 @@ from .target import Target
 SLOW_SECONDS, EASIER_FRACTION = 10.0, 0.2
 """Predicted seconds from which on an easier task is tried, and the share of them for which it is worth a warning."""
 PROBE_FRACTION = 0.1
-"""Largest cost of all probes, as a fraction of the lowest predicted cost so far (``random_set.py``: half of it changed
-8 of 660 choices, which took 1.5 times as long in all)."""
+"""Largest cost of all probes, as a fraction of the lowest predicted cost so far (problems of ``random_set.py``: half
+of it, or all where a lower bound was far below, changed 6 of 660 choices; five of these took 1.4 times as long in all).
+"""
 DUPLICATES_FRACTION = 0.01
 """Fraction of the lowest cost so far up to which a probe is taken even if no known map can change the choice: rows of
 which many are the same have few pivots, and a smaller probe has not seen them all."""

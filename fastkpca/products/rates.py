@@ -176,6 +176,12 @@ def value_seconds(kernel: Kernel, d: int) -> float:
     return 1.0 / (entry_rate(d) if is_compiled(kernel) else 1.0 / (1.0 / RATE.blocks + 2.0 * d / RATE.multiplications))
 
 
+def evaluation_columns(kernel: Kernel, d: int) -> int:
+    """Columns whose product with symmetric kernel values takes as long as evaluating these."""
+    rate = RATE.products if is_compiled(kernel) else RATE.multiplications
+    return int(0.25 * rate * value_seconds(kernel, d))
+
+
 def pivots_cost(rank: float, kernel_flops: float, residual: float, *, candidates: int) -> Cost:
     """Cost of a map of ``rank`` pivots, chosen among ``candidates``; ``kernel_flops``: of one kernel value."""
     if not rank < 2**31 - 1:  # where a curve hardly falls it may be 1e200, whose cube overflows

@@ -181,7 +181,9 @@ class ConvergenceMonitor:
             self.restart(space.kept or space.columns - 2 * space.block)
         if self.target.fraction is not None and self.n_checks and self.count(self.ritz.theta) is None:
             return self._widened(noise)
-        return basis.next_block(self.ritz if self.n_checks else None, space.block, noise, continues=self.continues)
+        if not self.n_checks:
+            return basis.next_block(None, space.block)
+        return basis.next_block(self.ritz, space.block, noise, wanted=self.c, continues=self.continues)
 
     def restart(self, kept: int) -> None:
         """Thick restart with ``kept`` Ritz vectors: those wanted, two more, and the largest others."""
@@ -192,7 +194,7 @@ class ConvergenceMonitor:
     def _widened(self, noise: float) -> np.ndarray:
         """Wider block, filled with random columns, while the eigenvalues do not reach the fraction asked for."""
         space, basis = self.space, self.basis
-        X = basis.next_block(self.ritz, space.block, noise)
+        X = basis.next_block(self.ritz, space.block, noise, wanted=self.c)
         extra = min(X.shape[1], space.widest - X.shape[1], space.columns - basis.size - 2 * X.shape[1])
         if extra <= 0:
             return X

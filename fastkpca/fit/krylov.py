@@ -16,7 +16,7 @@ from ..base.rounding import EPS
 from ..model.plan import Candidate, RunSettings, Step, total_seconds
 from ..products.exact import ExactSummation, band_rows, kept_bytes
 from ..products.implicit import KernelMatrix, Products, kernel_matrix
-from ..products.rates import RATE, evaluation_columns, is_compiled, pass_seconds, takes_blas
+from ..products.rates import RATE, evaluation_columns, is_compiled, pass_seconds, reading_seconds, takes_blas
 from ..products.truncated import PROBE_ROWS, free_bytes
 from ..products.weighted import Entries
 from ..solve.block_krylov import GUARD_COLUMNS, KrylovResult, block_krylov
@@ -168,7 +168,7 @@ def _candidate(
         slower = 1.0 if expected.proved else UNPROVED
         start = (exact or expected.proved) and not problem.rows.distributed
         steps = [
-            Step("preparation of products", product.setup),
+            Step("preparation of products", product.setup + reading_seconds(n, data.n_features)),
             Step("first block from a few rows", _start_seconds(problem, block) if start else 0.0),
             Step(f"{search:.0f} passes of the search", single * makes * product.once + (search - makes) * later),
             Step("the last in float64", LAST * product.once),
@@ -186,7 +186,7 @@ def _candidate(
     searched = None
     if truncated is not None and not in_memory:
         by_truncated = [
-            Step("preparation of products", product.setup),
+            Step("preparation of products", product.setup + reading_seconds(n, data.n_features)),
             Step("search with the truncated matrix", truncated_seconds(truncated.cost, n, k)),
             Step("passes in float64", LAST * product.once),
         ]

@@ -33,14 +33,14 @@ def points(group: str) -> tuple[list[tuple[metadata.Distribution, str, str]], li
             )
             continue
         for line in lines:
-            key, equals, value = (part.strip() for part in line.partition("="))
-            if equals and key and value and "\N{REPLACEMENT CHARACTER}" not in line:
+            key, _, value = map(str.strip, line.partition("="))
+            if key and value and "\N{REPLACEMENT CHARACTER}" not in line:
                 found.append((distribution, key, value))
-                continue
-            problems.append(
-                f"the entry_points.txt of {_who(distribution)} is damaged: {line!r} in [{group}] is not of the form "
-                "name = module:attribute; it is ignored, reinstall that distribution"
-            )
+            else:
+                problems.append(
+                    f"the entry_points.txt of {_who(distribution)} is damaged: {line!r} in [{group}] is not of the "
+                    "form name = module:attribute; it is ignored, reinstall that distribution"
+                )
     return found, problems
 
 
@@ -60,9 +60,7 @@ def _who(distribution: metadata.Distribution) -> str:
 
 def _from_folder(distribution: metadata.Distribution) -> tuple[str, str]:
     """Name and version by the folder NAME-VERSION.dist-info; empty where there is none."""
-    folder = getattr(distribution, "_path", None)
-    stem = PurePath(str(folder or "")).stem
-    name, _, version = stem.partition("-")
+    name, _, version = PurePath(str(getattr(distribution, "_path", ""))).stem.partition("-")
     return name, version.partition("-")[0]
 
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..base.protocol import FeatureMap, Kernel
+from .._core import tiles
+from ..base.protocol import FeatureMap
 from ..base.rounding import EPS
-from ..products.exact import ExactSummation
-from ..rows.view import Rows
 
 
 def difference(values: Any, due: Any, allowed: Any, text: str) -> str | None:
@@ -95,15 +94,13 @@ def map_stays_below(
     return difference(left, residual, relative * squares + error + feature_map.defect, text)
 
 
-def tile_is_of_block(kernel: Kernel, X: np.ndarray, K: np.ndarray, allowed: float) -> str | None:
-    """The compiled tile that the kernel names returns the values K of ``block`` on the rows X."""
-    few = K[:, : min(len(K), 8)]
-    compiled = ExactSummation(kernel, Rows(X)).matmat(np.eye(*few.shape))
+def tile_is_of_block(compiled: tuple[str, dict], X: np.ndarray, K: np.ndarray, allowed: float) -> str | None:
+    """The ``compiled_tile`` that the kernel names returns the values K of ``block`` on the rows X."""
     text = (
         "differs by {off:.3g} from the values of compiled_tile (allowed: {allowed:.2g}), which take its place in "
         "products; where block is overridden, compiled_tile returns None"
     )
-    return difference(compiled, few, allowed, text)
+    return difference(tiles.block(*compiled, X, X), K, allowed, text)
 
 
 def bound_holds(K: np.ndarray, bound: float | None, error: float) -> str | None:

@@ -119,7 +119,8 @@ class Proxy:
 
     def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
         function = getattr(self._inner, method)
-        return self._origin.call(self._inner, method, function, *map(_read_only, arguments), **options)
+        views = {id(x): _read_only(x) for x in arguments}  # a tile of rows with themselves stays recognisable
+        return self._origin.call(self._inner, method, function, *(views[id(x)] for x in arguments), **options)
 
     def _array(self, method: str, shape: tuple[int, ...], *arguments: Any) -> np.ndarray:
         """The result of a call, as a finite array of this shape and at least the precision of the first argument."""
@@ -242,9 +243,9 @@ class Guard(Proxy, Kernel):
         K = self.block(S, S)
         largest, error = float(np.abs(K).max()), self.error(K)
         self._hold("block", (S, S), contract.block_is_symmetric(K, error))
-        if self.compiled_tile() is not None:
+        if (compiled := self.compiled_tile()) is not None:
             allowed = 2 * error + UNSTATED_ERROR * largest
-            self._hold("block", (S, S), contract.tile_is_of_block(self, S, K, allowed))
+            self._hold("block", (S, S), contract.tile_is_of_block(compiled, S, K, allowed))
         if self.positive_semidefinite:
             fault = contract.block_is_semidefinite(K, len(S) * (error + 4 * EPS * largest))
             self._hold("block", (S, S), fault)
@@ -253,7 +254,8 @@ class Guard(Proxy, Kernel):
             away = self.block(S + shift, S + shift)
             allowed = 2 * error + UNSTATED_ERROR * max(largest, float(np.abs(away).max()))
             self._hold("block", (S, S), contract.shift_changes_nothing(K, away, self.translation, shift, allowed))
-        self.diagonal(S)
+        diagonal = self._array("diagonal", (size,), S)
+        self._hold("diagonal", (S,), contract.diagonal_is_of_block(diagonal, K.diagonal(), 2 * error))
         self._hold("value_bound", (), contract.bound_holds(K, self.value_bound(data), error))
 
     # Feature maps and products

@@ -118,10 +118,7 @@ def _docstring(module: str, names: list[str], left: int) -> str | None:
 
 def _spec(module: str) -> Any:
     """Spec of a module, by the finders of ``sys.meta_path``, without an import of its packages."""
-    spec, path, name = None, None, ""
-    for part in module.split("."):
-        name = f"{name}.{part}".lstrip(".")
-        found = (finder.find_spec(name, path) for finder in sys.meta_path if hasattr(finder, "find_spec"))
-        spec = next(filter(None, found))
-        path = spec.submodule_search_locations
-    return spec
+    package = module.rpartition(".")[0]
+    path = _spec(package).submodule_search_locations if package else None
+    found = (finder.find_spec(module, path) for finder in sys.meta_path if hasattr(finder, "find_spec"))
+    return next(filter(None, found))

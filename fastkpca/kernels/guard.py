@@ -16,8 +16,8 @@ more.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from math import isfinite, isqrt
@@ -30,12 +30,12 @@ from ..base import parallel, protocol
 from ..base.plugins import DISTRIBUTION
 from ..base.protocol import Cost, FeatureMap, Moments, Offer, Summary, Summation
 from ..base.rounding import EPS, UNIT
-from ..errors import KernelContractError, PluginError
+from ..errors import KernelContractError
 from ..rows.view import Rows
 from . import contract
 from .adapters import ObjectKernel
 from .kernel import Kernel
-from .objects import OnObjects
+from .objects import OnObjects, noted
 from .registry import Origin, origin
 
 UNSTATED_ERROR = float(np.finfo(np.float32).resolution)
@@ -68,15 +68,9 @@ def guarded(kernel: protocol.Kernel) -> Kernel:
     return cast(Kernel, kernel.over_parts(guarded)) if foreign is None else Guard(kernel, foreign)
 
 
-@contextmanager
-def naming(kernel: protocol.Kernel) -> Iterator[None]:
+def naming(kernel: protocol.Kernel) -> AbstractContextManager[None]:
     """A note on what goes wrong inside, beyond the calls into the kernel: it may be the kernel's doing."""
-    try:
-        yield
-    except Exception as error:
-        if isinstance(kernel, Guard) and not isinstance(error, PluginError):
-            error.add_note(f"while {kernel._origin.who} was in use")
-        raise
+    return noted(f"while {kernel._origin.who} was in use") if isinstance(kernel, Guard) else nullcontext()
 
 
 def _is_bound(value: Any, limit: float = np.inf) -> bool:
@@ -149,13 +143,13 @@ class Proxy:
 def _member(self: Proxy, name: str) -> Any:
     """The attribute of the object, a declaration among the allowed ones, or its method with failures named."""
     allowed = self._allowed.get(name)
-    value = self._origin.call(self._inner, name, getattr, self._inner, name) if allowed else getattr(self._inner, name)
-    if callable(value) and not allowed:
-        return partial(self._call, name)
-    value = value.item() if isinstance(value, np.generic) else value
-    if allowed and not any(type(value) is type(x) and value == x for x in allowed):
+    if allowed is None:
+        value = getattr(self._inner, name)
+        return partial(self._call, name) if callable(value) else value
+    value = self._origin.call(self._inner, name, getattr, self._inner, name)
+    if value not in allowed:
         self._refuse(name, (), f"is {value!r}; it must be one of {allowed}")
-    return value
+    return allowed[allowed.index(value)]
 
 
 class Guard(Proxy, Kernel):
@@ -279,19 +273,19 @@ class Guard(Proxy, Kernel):
     def _map_offer(self, offer: Offer) -> Offer:
         def build(sample: np.ndarray) -> FeatureMap:
             label = f"feature_maps()[{offer.name!r}].build"
-            made = self._guarded_map(self._origin.call(self._inner, label, offer.build, sample), label)
+            made = self._guarded_map(label, offer.build, sample)
             S = np.ascontiguousarray(sample[:: max(1, len(sample) // CHECKED_ROWS)])
             self.hold_map(made, S, made.features(S), made.residual(S), label)
             return made
 
         return replace(offer, build=build)
 
-    def _guarded_map(self, feature_map: Any, label: str) -> FeatureMap:
-        if not isinstance(feature_map, FeatureMap):
-            self._refuse(label, (), f"returned {feature_map!r}; a FeatureMap is due")
-        if type(feature_map).__module__.startswith("fastkpca."):
-            return feature_map
-        return GuardedMap(feature_map, self._origin, _kernel=self)
+    def _guarded_map(self, label: str, build: Callable[..., Any], *arguments: Any) -> FeatureMap:
+        made = self._origin.call(self._inner, label, build, *arguments)
+        if not isinstance(made, FeatureMap):
+            self._refuse(label, (), f"returned {made!r}; a FeatureMap is due")
+        ours = type(made).__module__.startswith("fastkpca.")
+        return made if ours else GuardedMap(made, self._origin, _kernel=self)
 
     def hold_map(self, made: FeatureMap, X: np.ndarray, Phi: np.ndarray, residual: np.ndarray, label: str) -> None:
         """Check of the features of these rows, and of their residual, against the values of ``block``."""
@@ -299,8 +293,7 @@ class Guard(Proxy, Kernel):
         self._hold(label, (X,), contract.map_stays_below(made, Phi, residual, K, self.error(K)))
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
-        made = self._call("feature_map_from_state", header, arrays)
-        return self._guarded_map(made, "feature_map_from_state")
+        return self._guarded_map("feature_map_from_state", self._inner.feature_map_from_state, header, arrays)
 
     def _summation_offer(self, offer: Offer, tol: float | None) -> Offer:
         def build(X: Rows, Y: Rows | None = None) -> Summation:

@@ -21,7 +21,6 @@ from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..base.stored import Record
 from ..errors import KernelParameterError
 from ..maps.combined import ScaledMap, SumMap, TensorMap, parts_of
-from ..products.blocks import checked_block
 from ..products.combined import ScaledSummation, SumSummation
 from ..products.exact import ExactSummation
 from ..products.rates import RATE, is_compiled, value_seconds
@@ -45,7 +44,7 @@ def check_part(part: Any) -> None:
 
 def _values(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     """The values of a part, in an array that may be overwritten."""
-    K = checked_block(kernel, X, Y)
+    K = kernel.block(X, Y)
     overwritable = K.dtype == X.dtype and K.flags.writeable and K.flags.owndata
     return K if overwritable else np.array(K, dtype=X.dtype, order="C")
 
@@ -191,7 +190,7 @@ class Scaled(Combination):
         return self.factor * self.kernel.diagonal(X)
 
     def gradient_sums(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray, steps: np.ndarray) -> GradientSums:
-        sums = self.kernel.gradient_sums(X, Y, checked_block(self.kernel, X, Y), steps)
+        sums = self.kernel.gradient_sums(X, Y, self.kernel.block(X, Y), steps)
         return lambda R, A: sums(R, self.factor * A)
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
@@ -274,7 +273,7 @@ class _FlatCombination(Combination):
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         total = _values(self.parts[0], X, Y)
         for part in self.parts[1:]:
-            self.join_values(total, checked_block(part, X, Y), out=total)
+            self.join_values(total, part.block(X, Y), out=total)
         return total
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -321,7 +320,7 @@ class Sum(_FlatCombination):
     join_values, join_numbers = np.add, staticmethod(sum)
 
     def gradient_sums(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray, steps: np.ndarray) -> GradientSums:
-        of_parts = [part.gradient_sums(X, Y, checked_block(part, X, Y), steps) for part in self.parts]
+        of_parts = [part.gradient_sums(X, Y, part.block(X, Y), steps) for part in self.parts]
         return lambda R, A: reduce(add_values, (sums(R, A) for sums in of_parts))
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
@@ -403,7 +402,7 @@ class Product(_FlatCombination):
         return "kernel" if all(part.translation == "kernel" for part in self.parts) else None
 
     def gradient_sums(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray, steps: np.ndarray) -> GradientSums:
-        values = [checked_block(part, X, Y) for part in self.parts]
+        values = [part.block(X, Y) for part in self.parts]
         of_parts = [part.gradient_sums(X, Y, block, steps) for part, block in zip(self.parts, values)]
 
         def sums(R: np.ndarray | None, A: np.ndarray) -> np.ndarray:

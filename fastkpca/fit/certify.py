@@ -189,7 +189,11 @@ class VectorCertificate:
     def __str__(self) -> str:
         """A table of intervals and vectors."""
         failing = f", failure probability {self.failure_probability:.2g}" if self.failure_probability else ""
-        how = "sampled rows" if self.sampled else f"one pass over the kernel values{' and a fit' * self.fitted}"
+        how = (
+            "a feature map and sampled rows"
+            if self.sampled
+            else f"one pass over the kernel values{' and a fit' * self.fitted}"
+        )
         lines = [
             f"{self.n_vectors} vectors of rank {self.rank}, {self.n_samples} rows, {self.kernel!r}, "
             f"{'centred' if self.center else 'not centred'}",
@@ -524,7 +528,7 @@ def _sampled(problem: Problem, feature_map: FeatureMap, rows: Rows, residual: np
         feature_map,
         problem.kernel,
         rows,
-        draws.total,
+        draws.total * (1.0 + 1e-10),
         draws,
         count=count,
         entry_error=problem.entry_error,

@@ -320,8 +320,6 @@ def certify(
     (1, 1)
     """
     draws = 0 if rows is None else check_count(rows, "rows", most=DRAWS_PER_PASS)
-    if draws and guaranteed:
-        raise ValueError("rows are drawn at random, and guaranteed=True allows no random bound; leave one of them out")
     given = _given(V)
     if given.kernel is not None:
         kernel, kernel_parameters = kernel_of_both(given.kernel, kernel, kernel_parameters, certify, "V"), {}
@@ -330,6 +328,10 @@ def certify(
     ask = Options.of(certify, locals() | _NOT_ASKED | {"c": 1, "standardize": given.standardize})
     with parallel.reporter(progress) as report, parallel.blas_threads():
         problem = prepare(X, ask, report)
+        if draws and guaranteed:
+            raise ValueError(
+                "rows are drawn at random, and guaranteed=True allows no random bound; leave one of them out"
+            )
         if given.model is not None:
             check_same_columns(problem.rows, given.model.n_features, given.model.feature_names)
         with naming(problem.kernel):

@@ -189,7 +189,11 @@ class VectorCertificate:
     def __str__(self) -> str:
         """A table of intervals and vectors."""
         failing = f", failure probability {self.failure_probability:.2g}" if self.failure_probability else ""
-        how = "sampled rows" if self.sampled else f"one pass over the kernel values{' and a fit' * self.fitted}"
+        how = (
+            "a feature map and sampled rows"
+            if self.sampled
+            else f"one pass over the kernel values{' and a fit' * self.fitted}"
+        )
         lines = [
             f"{self.n_vectors} vectors of rank {self.rank}, {self.n_samples} rows, {self.kernel!r}, "
             f"{'centred' if self.center else 'not centred'}",
@@ -316,8 +320,6 @@ def certify(
     (1, 1)
     """
     draws = 0 if rows is None else check_count(rows, "rows", most=DRAWS_PER_PASS)
-    if draws and guaranteed:
-        raise ValueError("rows are drawn at random, and guaranteed=True allows no random bound; leave one of them out")
     given = _given(V)
     if given.kernel is not None:
         kernel, kernel_parameters = kernel_of_both(given.kernel, kernel, kernel_parameters, certify, "V"), {}
@@ -326,6 +328,10 @@ def certify(
     ask = Options.of(certify, locals() | _NOT_ASKED | {"c": 1, "standardize": given.standardize})
     with parallel.reporter(progress) as report, parallel.blas_threads():
         problem = prepare(X, ask, report)
+        if draws and guaranteed:
+            raise ValueError(
+                "rows are drawn at random, and guaranteed=True allows no random bound; leave one of them out"
+            )
         if given.model is not None:
             check_same_columns(problem.rows, given.model.n_features, given.model.feature_names)
         with naming(problem.kernel):
@@ -524,7 +530,7 @@ def _sampled(problem: Problem, feature_map: FeatureMap, rows: Rows, residual: np
         feature_map,
         problem.kernel,
         rows,
-        draws.total,
+        draws.total * (1.0 + 1e-10),
         draws,
         count=count,
         entry_error=problem.entry_error,

@@ -57,6 +57,8 @@ from .methods.threads import one_blas_thread
 __all__ = ["DiffusionModel", "SpectralModel", "diffusion_map", "neighbor_graph", "spectral_clustering"]
 
 AFFINITIES = ("kernel", "nearest_neighbors")
+N_NEIGHBORS = 10
+"""Neighbours of a row in its graph: scikit-learn's default."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -278,7 +280,7 @@ def _turn(constant: np.ndarray, m: int) -> np.ndarray:
     return np.eye(len(axis)) - (2.0 / square * np.outer(axis, axis) if square > 1e-20 else 0.0)
 
 
-def neighbor_graph(X: Any, n_neighbors: int = 10, train: Any = None) -> sp.csr_array:
+def neighbor_graph(X: Any, n_neighbors: int = N_NEIGHBORS, train: Any = None) -> sp.csr_array:
     """Nearest neighbours of rows, by Euclidean distance: ones where j is a neighbour of row i.
 
     Parameters
@@ -319,7 +321,7 @@ def spectral_clustering(
     k: int | None = None,
     *,
     affinity: str = "kernel",
-    n_neighbors: int = 10,
+    n_neighbors: int | None = None,
     max_groups: int = 10,
     tol: float | None = None,
     method: str = "auto",
@@ -348,8 +350,8 @@ def spectral_clustering(
         "nearest_neighbors": similarities are those of scikit-learn's graph, 1 between two rows that are among each
         other's ``n_neighbors`` nearest, 1/2 where one is (``neighbor_graph``); there is no kernel. The model is then
         that of a precomputed matrix.
-    n_neighbors : int
-        A row itself is the first.
+    n_neighbors : int, optional
+        Of "nearest_neighbors", 10 by default; a row itself is the first.
     max_groups : int
     tol : float, optional
         Width of the intervals around eigenvalues. By default 1e-6; without a target where ``max_features`` is given.
@@ -388,8 +390,10 @@ def spectral_clustering(
     if affinity == "nearest_neighbors":
         if kernel_parameters or not (isinstance(kernel, str) and kernel == "gaussian"):
             raise ValueError("affinity='nearest_neighbors' takes no kernel; leave out the kernel and its parameters")
-        A = neighbor_graph(X, n_neighbors)
+        A = neighbor_graph(X, N_NEIGHBORS if n_neighbors is None else n_neighbors)
         X, kernel = (A + A.T) / 2, "precomputed"
+    elif n_neighbors is not None:
+        raise ValueError(f"n_neighbors={n_neighbors} is of affinity='nearest_neighbors'; give that too, or drop it")
     X = training_rows(X, "spectral_clustering")
     n = X.shape[0]
     most = group_count(min(check_count(max_groups, "max_groups"), n - 1) if k is None else k, n)

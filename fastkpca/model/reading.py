@@ -16,15 +16,6 @@ from .sample_projector import SampleProjector
 Projector: TypeAlias = FeatureProjector | SampleProjector
 
 
-def read_names(record: Record, d: int) -> tuple[str, ...] | None:
-    if record.get("feature_names") is None:
-        return None
-    names = record.list("feature_names", d)
-    if not all(isinstance(name, str) for name in names):
-        raise record.refuse("the names of its columns are not all strings")
-    return tuple(names)
-
-
 def read_weights(record: Record, n: int) -> tuple[float | None, np.ndarray | None]:
     """(sum of the weights, weights): None where the model has no weights, or does not hold them."""
     weight_sum = None if record.get("weight_sum") is None else record.number("weight_sum", above=1.0)

@@ -91,7 +91,7 @@ TESTS = [
 ]
 TARGETS = [
     *((lambda f=f: f(X, T, "tanh"), ValueError, "[tT]anh") for f in (kernel_pls, kernel_ridge)),
-    *((lambda f=f: f(X, WORDS), ValueError, "give real numbers.*for each class") for f in (kernel_pls, kernel_ridge)),
+    *((lambda f=f: f(X, WORDS), TypeError, "give real numbers.*for each class") for f in (kernel_pls, kernel_ridge)),
     *((lambda f=f: f(X, T[:-1]), ValueError, "shape") for f in (kernel_pls, kernel_ridge)),
     *((lambda f=f: f(X, [*T[1:], np.nan]), ValueError, "NaN") for f in (kernel_pls, kernel_ridge, kernel_pcr)),
     (lambda: kernel_pls(X, np.full(60, 3.7)), ValueError, "t is constant"),

@@ -249,7 +249,6 @@ def kernel_kmeans(
     products = _products(X, options, budget=tol is None and max_features is not None)
     need_semidefinite(products.kernel, "kernel_kmeans")
     Phi = None if products.features is None else products.held_features()
-    Phi = products.features if Phi is None else Phi
     space = _of_products(products, weights, k, options) if Phi is None else _of_features(products, Phi, weights, k)
     labels = partition(space.points, weights, k, Randomness(rng).generator)
     groups = _lloyd(products, Phi, weights, labels, space, max_iterations)

@@ -194,15 +194,25 @@ class _Walk:
     turn: np.ndarray
     relative: float
 
-    def function(self, columns: slice, factors: np.ndarray | float) -> tuple[ComponentFunction, float]:
+    def fields(self, columns: slice, factors: np.ndarray | float) -> dict[str, Any]:
         """Function for coordinates (these columns of psi, times factors) and r(x); and the lower limit of r(x)."""
         roots, total = np.sqrt(self.eigenvalues), self.volumes.sum()
         of_sum = roots * (self.turn @ (self.volumes @ self.psi)) / np.sqrt(total)
         error = np.abs(np.asarray(self.model.score, dtype=np.float64) @ of_sum - self.sums).max()
         of_psi = (np.sqrt(total) / roots)[:, None] * self.turn
         weights = np.column_stack([of_psi[:, columns] * factors, of_sum])
-        constant = np.zeros(weights.shape[1])
-        return ComponentFunction(components=self.model, weights=weights, constant=constant), float(10.0 * error)
+        return {
+            "eigenvalues": self.eigenvalues,
+            "eigenvalue_bounds": self.bounds,
+            "kernel": self.gram.kernel.unbound(),
+            "function": ComponentFunction(components=self.model, weights=weights, constant=np.zeros(weights.shape[1])),
+            "least_sum": float(10.0 * error),
+        }
+
+    @property
+    def info(self) -> dict[str, Any]:
+        method, failure = self.model.plan.method, self.model.failure_probability
+        return {"method": method, "products": self.gram.products, "failure_probability": failure}
 
     def product(self, U: np.ndarray) -> np.ndarray:
         """N without its first eigenvector, times U."""
@@ -402,14 +412,14 @@ def spectral_clustering(
     wanted = most + 2  # beyond that of the last group one for its gap, and one that bounds all others
     walk = _walk(X, gram, wanted, 0.0, sample_weight, options)
     bounds = np.vstack([walk.bounds, np.tile([-1.0, walk.bounds[-1, 1]], (wanted - len(walk.bounds), 1))])
-    info = {"method": walk.model.plan.method, "products": gram.products}
+    info = walk.info
     if k is None:
         k, info["number"] = _number_of_groups(bounds, most)
     if len(walk.bounds) < k:
         raise ValueError(
             f"the rows have only {len(walk.bounds)} different places under {gram.kernel!r}; take a smaller k"
         )
-    return _model(walk, bounds, k, rng, info | {"failure_probability": walk.model.failure_probability})
+    return _model(walk, bounds, k, rng, info)
 
 
 def _model(walk: _Walk, bounds: np.ndarray, k: int, rng: Any, info: dict[str, Any]) -> SpectralModel:
@@ -426,19 +436,14 @@ def _model(walk: _Walk, bounds: np.ndarray, k: int, rng: Any, info: dict[str, An
         frame(walk.psi[:, 1 : k + 1], walk.volumes, walk.product, bounds[1:, 1], walk.product_error),
         k - 1 - ends[1],
     )
-    function, least_sum = walk.function(slice(0, k), 1.0)
     return SpectralModel(
+        **walk.fields(slice(0, k), 1.0),
         cost_bounds=np.array(ends),
         least_cost=found.least,
         differing=found.differing,
         gap=found.gap,
         sizes=volumes,
         labels=labels,
-        eigenvalues=walk.eigenvalues,
-        eigenvalue_bounds=walk.bounds,
-        kernel=walk.gram.kernel.unbound(),
-        function=function,
-        least_sum=least_sum,
         centres=means(points, labels, walk.volumes, k),
         info=info,
     )
@@ -543,19 +548,10 @@ def diffusion_map(
             "within the accuracy reached",
             ComponentsWarning,
         )
-    function, least_sum = walk.function(slice(1, None), factors)
     return DiffusionModel(
-        eigenvalues=walk.eigenvalues,
-        eigenvalue_bounds=walk.bounds,
-        kernel=gram.kernel.unbound(),
+        **walk.fields(slice(1, None), factors),
         alpha=float(alpha),
         time=float(time),
-        function=function,
-        least_sum=least_sum,
         coordinates=walk.psi[:, 1:] * factors,
-        info={
-            "method": walk.model.plan.method,
-            "products": gram.products,
-            "failure_probability": walk.model.failure_probability,
-        },
+        info=walk.info,
     )

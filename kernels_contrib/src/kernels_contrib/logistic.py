@@ -173,9 +173,7 @@ def _fit(
     if products.features is None:
         solution = fit_logit(target, strength, lift=lambda R: (R, products.matmat(R)), **options)
         return solution, products.function(solution.weights, -solution.intercept)
-    held = products.held_features()
-    Phi = products.features if held is None else held
-    solution = fit_logit(target, strength, lift=lift_through(Phi), plain=True, **options)
+    solution = fit_logit(target, strength, lift=lift_through(products.held_features()), plain=True, **options)
     return solution, products.feature_function(solution.weights, -solution.intercept)
 
 

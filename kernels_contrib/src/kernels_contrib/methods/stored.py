@@ -105,13 +105,10 @@ def names(letter: str) -> InFile:
     """Names of the d columns, or None."""
 
     def read(record: Record, name: str, known: Known) -> tuple[str, ...] | None:
-        if record.get(name) is None:
-            return None
-        values = record.list(name)
-        if not all(isinstance(x, str) for x in values):
-            raise record.refuse(f"{name} are not strings")
-        agree(record, name, known, letter, (len(values),))
-        return tuple(values)
+        values = record.strings(name)
+        if values is not None:
+            agree(record, name, known, letter, (len(values),))
+        return values
 
     return in_file(read, lambda value: None if value is None else list(value))
 

@@ -265,12 +265,7 @@ def kernel_kmeans(
     )
     function = products.function if products.features is None else products.feature_function
     return KMeansModel(
-        cost_bounds=np.array(costs),
-        least_cost=found.least,
-        differing=found.differing,
-        gap=found.gap,
-        sizes=groups.sizes,
-        labels=groups.labels,
+        **found,
         kernel=products.kernel.unbound(),
         function=function(groups.columns, groups.constant),
         info=products.info | space.info | {"iterations": groups.iterations},

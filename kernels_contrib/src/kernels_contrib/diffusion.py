@@ -33,7 +33,7 @@ from scipy.spatial import cKDTree
 import fastkpca as fk
 from fastkpca.base import parallel
 from fastkpca.base.rounding import UNIT, rounding_factor
-from fastkpca.errors import ComponentsWarning, warn_caller
+from fastkpca.errors import ComponentsWarning
 from fastkpca.methods import (
     Randomness,
     Rows,
@@ -46,6 +46,7 @@ from fastkpca.methods import (
 )
 
 from .clustering import Grouping, group_count
+from .errors import warn_fewer
 from .methods import stored
 from .methods.base import KernelMethod, Projection
 from .methods.functions import ComponentFunction, function
@@ -438,12 +439,7 @@ def _model(walk: _Walk, bounds: np.ndarray, k: int, rng: Any, info: dict[str, An
     )
     return SpectralModel(
         **walk.fields(slice(0, k), 1.0),
-        cost_bounds=np.array(ends),
-        least_cost=found.least,
-        differing=found.differing,
-        gap=found.gap,
-        sizes=volumes,
-        labels=labels,
+        **found,
         centres=means(points, labels, walk.volumes, k),
         info=info,
     )
@@ -543,11 +539,8 @@ def diffusion_map(
     walk = _walk(X, gram, c + 1, float(alpha), sample_weight, options)
     factors = walk.eigenvalues[1:] ** float(time)
     if len(factors) < c:
-        warn_caller(
-            f"{c} coordinates asked for, {len(factors)} returned: the other eigenvalues of the random walk are zero "
-            "within the accuracy reached",
-            ComponentsWarning,
-        )
+        reason = "the other eigenvalues of the random walk are zero within the accuracy reached"
+        warn_fewer("coordinates", c, len(factors), reason)
     return DiffusionModel(
         **walk.fields(slice(1, None), factors),
         alpha=float(alpha),

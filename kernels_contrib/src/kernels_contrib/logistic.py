@@ -151,8 +151,7 @@ def kernel_logistic(
         kernel=products.kernel.unbound(),
         function=function_of_rows,
         log_likelihood=solution.log_likelihood,
-        info=products.info
-        | {"iterations": solution.iterations, "products_used": solution.lifts, "gradient": float(solution.gradient)},
+        info=products.info | solution.info | {"products_used": solution.lifts},
     )
 
 

@@ -24,12 +24,12 @@ import fastkpca
 from fastkpca.base import parallel
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Gaussian, Kernel
-from fastkpca.methods import as_rows, check_choice, check_count, check_draws, check_finite, check_rng
+from fastkpca.methods import as_rows, check_choice, check_count, check_draws, check_finite, check_rng, check_share
 
 from ..methods import stored
 from ..methods.base import Projection, project
 from ..methods.functions import new_rows, within_range
-from ..methods.options import accuracy, regularization_strength
+from ..methods.options import regularization_strength
 from ..methods.products import DRAFT_ROWS, is_matrix, need_semidefinite
 from ..methods.threads import one_blas_thread
 from .contrast import START_ROWS, Setting, some_numbers
@@ -317,7 +317,7 @@ def _setting(
         )
     if tol is None:
         tol = 1e-2 * min(kappa, 1.0)
-    tol = accuracy(tol, "tol", f"a share of the kernel's trace between 0 and 1, well below regularization={kappa:g}")
+    tol = check_share(tol, "tol", f"a share of the kernel's trace between 0 and 1, well below regularization={kappa:g}")
     return Setting(name, kernel, kappa, tol, parallel.threads_for(kernel, n_threads))
 
 

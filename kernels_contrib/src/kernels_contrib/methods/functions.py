@@ -153,6 +153,11 @@ class ComponentFunction(KernelFunction):
     weights: np.ndarray = field(metadata=stored.array("ck"))
     constant: np.ndarray = field(metadata=stored.array("k"))
 
+    @property
+    def info(self) -> dict[str, Any]:
+        components = self.components
+        return {"method": "components", "components": components.n_components, "kpca": components.plan.method}
+
     def _values(self, X: Any, n_threads: int) -> np.ndarray:
         return fk.kpca_project(self.components, X, n_threads=n_threads) @ self.weights - self.constant
 

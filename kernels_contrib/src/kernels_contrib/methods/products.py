@@ -108,11 +108,7 @@ class Products:
         """Name of the products with K, for a model's ``info``."""
         if self.features is None:
             return {"method": "gram", "products": self.gram.products}
-        return {
-            "method": "features",
-            "n_features": self.features.shape[1],
-            "residual_trace": self.missed,
-        }
+        return {"method": "features", "n_features": self.features.shape[1], "residual_trace": self.missed}
 
     @property
     def missed(self) -> float:

@@ -80,10 +80,9 @@ def read_projector(
             raise record.refuse("its axes are not independent")
     elif not np.abs(gram - np.eye(c)).max() < 1e-6:
         raise record.refuse("its axes are not orthonormal")
+    arrays = record.arrays_under("map.")
     return FeatureProjector(
-        restore_map(kernel, record.get("map"), record.arrays_under("map."), n_features=len(axes), n_columns=d),
-        axes,
-        mean,
+        restore_map(kernel, record.get("map"), arrays, n_features=len(axes), n_columns=d), axes, mean
     )
 
 

@@ -202,13 +202,8 @@ class SampleProjector:
         if kernel.by_number:
             largest = largest + of_means
         else:
-            _, data = summarize(
-                given.rows.weighted(None),
-                shift=True,
-                shift_by=model.shift,
-                scale=False if model.scale is None else model.scale,
-                randomness=Randomness(0),
-            )
+            rows, scale = given.rows.weighted(None), False if model.scale is None else model.scale
+            _, data = summarize(rows, shift=True, shift_by=model.shift, scale=scale, randomness=Randomness(0))
             _, train = summarize(Rows(self.X), shift=False, randomness=Randomness(0))
             larger = max((data, train), key=lambda x: x.radius)
             error = kernel.entry_error(larger, np.dtype(np.float64)) or 0.0

@@ -438,12 +438,8 @@ class DaskSource(SequentialSource):
         from dask import delayed
 
         token = uuid.uuid4().hex
-        shared = delayed(
-            _Scores(task, self._table, self.name, alone, dict(self._sums_of_chunks)),
-            pure=False,
-            traverse=False,
-            name=self._key("model", token),
-        )
+        scores = _Scores(task, self._table, self.name, alone, dict(self._sums_of_chunks))
+        shared = delayed(scores, pure=False, traverse=False, name=self._key("model", token))
         return dask.array.map_blocks(
             _scored,
             self.array,

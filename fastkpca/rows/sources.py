@@ -352,32 +352,19 @@ class Columns(Source):
 # Sequential sources -----------------------------------------------------------------------------------------------
 
 
-class _Reader:
-    """An open iterator of blocks, cut into pages."""
-
-    def __init__(self, blocks: Iterator[np.ndarray]):
-        self._blocks = blocks
-        self._block: np.ndarray | None = None
-        self._at = self.next_page = 0
-
-    def read(self, rows: int, n_features: int, dtype: np.dtype) -> np.ndarray:
-        """The next rows, copied; fewer at the end."""
-        page, filled = np.empty((rows, n_features), dtype=dtype), 0
-        while filled < rows:
-            if self.exhausted():
-                break
-            assert self._block is not None
-            part = self._block[self._at : self._at + rows - filled]
+def _pages(blocks: Iterator[np.ndarray], rows: int, n_features: int, dtype: np.dtype) -> Iterator[np.ndarray]:
+    """Blocks cut into pages of so many rows, copied; the last page has fewer, or none."""
+    page, filled = np.empty((rows, n_features), dtype=dtype), 0
+    for block in blocks:
+        at = 0
+        while at < len(block):
+            part = block[at : at + rows - filled]
             page[filled : filled + len(part)] = part
-            filled += len(part)
-            self._at += len(part)
-        self.next_page += 1
-        return page if filled == rows else page[:filled].copy()
-
-    def exhausted(self) -> bool:
-        if self._block is None or self._at == len(self._block):
-            self._block, self._at = next(self._blocks, None), 0
-        return self._block is None
+            at, filled = at + len(part), filled + len(part)
+            if filled == rows:
+                yield page
+                page, filled = np.empty((rows, n_features), dtype=dtype), 0
+    yield page[:filled].copy()
 
 
 class SequentialSource(Source):
@@ -407,7 +394,11 @@ class SequentialSource(Source):
         if head is None:
             raise ValueError(f"{name} has no rows: the iterable yields no block with any")
         super().__init__(name, n_samples, head.shape[1], head.dtype)
-        self._reader: _Reader | None = _Reader(chain([head], blocks))
+        self._reader: Iterator[np.ndarray] | None = self._open(chain([head], blocks))
+
+    def _open(self, blocks: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+        self._next_page = 0
+        return _pages(blocks, self.page_rows, self.n_features, self.dtype)
 
     def _blocks(self, like: tuple[int, np.dtype] | None) -> Iterator[np.ndarray]:
         start = 0
@@ -431,15 +422,15 @@ class SequentialSource(Source):
 
     def _fetch(self, i: int) -> np.ndarray | None:
         reader, self._reader = self._reader, None  # it is lost where it raises, or is at the end
-        if reader is None or reader.next_page > i:
-            reader = _Reader(self._blocks((self.n_features, self.dtype)))
+        if reader is None or self._next_page > i:
+            reader = self._open(self._blocks((self.n_features, self.dtype)))
         while True:
-            number = reader.next_page
-            page = reader.read(self.page_rows, self.n_features, self.dtype)
+            number, page = self._next_page, next(reader)
+            self._next_page += 1
             last = len(page) < self.page_rows or (self._n is not None and number >= (self._n - 1) // self.page_rows)
             if last:
                 n_rows = number * self.page_rows + len(page)
-                if not reader.exhausted():
+                if len(next(reader, ())):
                     raise DataChangedError(
                         f"{self.name} changed while it was read: it has more rows than the {n_rows} of an earlier pass"
                     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, overload
 
 import numpy as np
 
 from ..base import parallel
 from ..base.process_memory import DEFAULT_MEMORY
+from ..base.progress import Progress
 from ..base.protocol import Kernel
 from ..rows.sinks import Sink
 from ..rows.values import check_finite, check_out
@@ -26,24 +26,14 @@ def kpca_project(
     *,
     out: np.ndarray | None = None,
     n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    progress: bool | Progress = False,
 ) -> np.ndarray: ...
 @overload
 def kpca_project(
-    model: KPCAModel,
-    X: Any,
-    *,
-    out: Any,
-    n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    model: KPCAModel, X: Any, *, out: Any, n_threads: int | None = None, progress: bool | Progress = False
 ) -> Any: ...
 def kpca_project(
-    model: KPCAModel,
-    X: Any,
-    *,
-    out: Any = None,
-    n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    model: KPCAModel, X: Any, *, out: Any = None, n_threads: int | None = None, progress: bool | Progress = False
 ) -> Any:
     """Project new rows onto the components of a model.
 

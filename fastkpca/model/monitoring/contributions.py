@@ -11,6 +11,7 @@ import numpy as np
 from ...base import parallel
 from ...base.checks import check_choice
 from ...base.differences import DIFFERENCE_STEP
+from ...base.progress import Progress
 from ...base.protocol import Kernel
 from ...base.rounding import EPS
 from ...rows.columns import column_labels, listed
@@ -94,7 +95,7 @@ def kpca_contributions(
     statistic: str = "spe",
     train: Any = None,
     n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    progress: bool | Progress = False,
 ) -> Contributions:
     """Reconstruction-based contributions of the columns to SPE or T^2: they show which columns make rows unusual.
 

@@ -7,7 +7,6 @@ package's docstring has the formulas.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -15,6 +14,7 @@ from scipy import special
 
 from ...base import parallel
 from ...base.checks import Randomness, check_choice, check_flag, check_numbers, check_share
+from ...base.progress import Progress
 from ...base.rounding import EPS
 from ...errors import LimitsWarning, warn_caller
 from ...rows.summary import sample_index
@@ -29,13 +29,7 @@ NEAR_CEILING = 0.5
 """Share of the SPE of a row far from all others, from which on a limit is too near it."""
 
 
-def kpca_t2(
-    model: KPCAModel,
-    X: Any,
-    *,
-    n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
-) -> np.ndarray:
+def kpca_t2(model: KPCAModel, X: Any, *, n_threads: int | None = None, progress: bool | Progress = False) -> np.ndarray:
     """Hotelling's T^2 of rows over the components of a model: the sum of score^2 / variance.
 
     Parameters
@@ -73,7 +67,7 @@ def kpca_spe(
     diagonal: Any = None,
     bounds: Literal[False] = False,
     n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    progress: bool | Progress = False,
 ) -> np.ndarray: ...
 @overload
 def kpca_spe(
@@ -83,7 +77,7 @@ def kpca_spe(
     diagonal: Any = None,
     bounds: Literal[True],
     n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    progress: bool | Progress = False,
 ) -> tuple[np.ndarray, np.ndarray]: ...
 def kpca_spe(
     model: KPCAModel,
@@ -92,7 +86,7 @@ def kpca_spe(
     diagonal: Any = None,
     bounds: bool = False,
     n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    progress: bool | Progress = False,
 ) -> Any:
     r"""Squared prediction error: the squared distance of a row's image from the subspace of the components.
 
@@ -171,7 +165,7 @@ def kpca_limits(
     joint: bool = False,
     diagonal: Any = None,
     n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    progress: bool | Progress = False,
 ) -> Limits:
     """Control limits for ``kpca_t2`` and ``kpca_spe``.
 

@@ -90,11 +90,6 @@ class WalkModel(KernelMethod):
         return values[:, :-1] / values[:, -1:]
 
 
-def _no_coordinates(record: Any, name: str, known: stored.Known) -> np.ndarray:
-    """Facts about the training rows in a file: the number of coordinates."""
-    return np.empty((0, known["f"] - 1))
-
-
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class DiffusionModel(WalkModel, Projection):
     """A diffusion map.
@@ -114,7 +109,7 @@ class DiffusionModel(WalkModel, Projection):
 
     alpha: float = field(metadata=stored.number(least=0.0))
     time: float = field(metadata=stored.number(least=0.0))
-    coordinates: np.ndarray = field(metadata=stored.in_file(_no_coordinates, None))
+    coordinates: np.ndarray = field(metadata=stored.not_stored("f", less=1))
 
     def project(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As the function ``project``."""

@@ -163,8 +163,8 @@ def labels() -> InFile:
     return in_file(read, write)
 
 
-def not_stored(letter: str | None = None) -> InFile:
+def not_stored(letter: str | None = None, less: int = 0) -> InFile:
     """A field that grows with the training rows and that no prediction needs: None from a file, or an array of no
-    rows.
+    rows, with so many columns or some ``less``.
     """
-    return in_file(lambda record, name, known: None if letter is None else np.empty((0, known[letter])), None)
+    return in_file(lambda record, name, known: None if letter is None else np.empty((0, known[letter] - less)), None)

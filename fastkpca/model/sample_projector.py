@@ -111,9 +111,8 @@ class SampleProjector:
         """(which rows, these rows, k(rows, X) columns), tile by tile: the matrix never exists for all rows at once."""
         columns = np.ascontiguousarray(columns, dtype=np.float64)
         step, train, n = parallel.tile_rows(64), Rows(self.X), rows.n_samples
-        for start in range(0, n, step):
-            tile = slice(start, min(n, start + step))
-            X = rows.tile(tile.start, tile.stop)
+        for start, X in rows.tiles(step):
+            tile = slice(start, start + len(X))
             yield tile, X, ExactSummation(kernel, Rows(X), train, n_threads=n_threads).matmat(columns)
             if progress is not None:
                 progress(stage, tile.stop, n)

@@ -160,8 +160,7 @@ def kpca_contributions(
     step, n = parallel.tile_rows(model.n_features**2, least=1), given.rows.n_samples
     parts = []
     with parallel.reporter(progress) as report, parallel.blas_threads():
-        for start in range(0, n, step):
-            rows = given.rows.tile(start, min(n, start + step))
+        for start, rows in given.rows.tiles(step):
             which, columns = np.indices(rows.shape).reshape(2, -1)
             before, *least = least_along(of_rows, rows, which, columns, tried)
             parts.append((before, *(x.reshape(rows.shape) for x in least), rows))

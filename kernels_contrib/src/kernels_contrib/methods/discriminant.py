@@ -435,11 +435,8 @@ def preconditioner(products: Products, project: Projector, mu: float, on_norm: b
         return lambda R: R
     Phi = coarse @ np.eye(coarse.shape[1])
     centred = project(Phi)
-    if on_norm:
-        basis, second = centred, centred.T @ centred
-    else:
-        basis, second = Phi, Phi.T @ Phi
-    values, vectors = scipy.linalg.eigh(second)
+    basis = centred if on_norm else Phi
+    values, vectors = scipy.linalg.eigh(basis.T @ basis)
     kept = values > 1e-12 * values.max(initial=0.0)
     if not kept.any():
         return lambda R: R

@@ -67,6 +67,17 @@ def bytes_of(rows: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(rows).view(np.uint8)
 
 
+def changed(name: str, what: str, advice: str = "") -> DataChangedError:
+    """The error for rows that are not those of an earlier pass."""
+    need = f"every pass must see the same rows in the same order{advice}"
+    return DataChangedError(f"{name} changed while it was read: {what}; {need}")
+
+
+def other_rows(name: str, first: int, count: int, advice: str = "") -> DataChangedError:
+    what = f"rows {first} to {first + count - 1} are not what they were in an earlier pass"
+    return changed(name, what, advice)
+
+
 class Source:
     """Rows read page by page; ``source[start:stop]`` and ``source[numbers]`` as of an array.
 
@@ -160,17 +171,11 @@ class Source:
         now = zlib.crc32(bytes_of(page).data)
         if self._sums.setdefault(i, now) != now:
             start = i * self.page_rows
-            raise DataChangedError(
-                f"{self.name} changed while it was read: rows {start} to {start + len(page) - 1} are not what they "
-                "were in an earlier pass; every pass must see the same rows in the same order"
-            )
+            raise other_rows(self.name, start, len(page))
 
-    def _expect(self, count: int, what: str = "rows") -> None:
+    def _expect(self, count: int) -> None:
         if self._n is not None and count != self._n:
-            raise DataChangedError(
-                f"{self.name} changed while it was read: {count} {what} now, {self._n} in an earlier pass; every pass "
-                "must see the same rows in the same order"
-            )
+            raise changed(self.name, f"{count} rows now, {self._n} in an earlier pass")
 
     # ------------------------------------------------------------------ rows
 
@@ -284,10 +289,9 @@ class FileSource(Source):
         while len(raw) < size:
             part = os.pread(self._handle, size - len(raw), low + len(raw))
             if not part:
-                raise DataChangedError(
-                    f"{self.name} changed while it was read: its file has {os.fstat(self._handle).st_size} bytes now, "
-                    f"and {self._part.high} are needed for its {self.n_samples} rows"
-                )
+                there = os.fstat(self._handle).st_size
+                needed = f"{self._part.high} are needed for its {self.n_samples} rows"
+                raise changed(self.name, f"its file has {there} bytes now, and {needed}")
             raw += part
         return np.array(np.ndarray(shape, self.dtype, raw, at - low, steps), order="C")
 
@@ -315,10 +319,8 @@ class ChunkedSource(Source):
         self._expect(int(self._data.shape[0]))
         rows = np.array(self._read(start, min(self.n_samples, start + self.page_rows)), order="C")
         if rows.dtype != self.dtype or rows.shape[1:] != (self.n_features,):
-            raise DataChangedError(
-                f"{self.name} changed while it was read: {rows.shape[1:]} columns of {rows.dtype} now, "
-                f"{self.n_features} of {self.dtype} before"
-            )
+            now = f"{rows.shape[1:]} columns of {rows.dtype} now"
+            raise changed(self.name, f"{now}, {self.n_features} of {self.dtype} before")
         return rows
 
 
@@ -431,9 +433,7 @@ class SequentialSource(Source):
             if last:
                 n_rows = number * self.page_rows + len(page)
                 if len(next(reader, ())):
-                    raise DataChangedError(
-                        f"{self.name} changed while it was read: it has more rows than the {n_rows} of an earlier pass"
-                    )
+                    raise changed(self.name, f"it has more rows than the {n_rows} of an earlier pass")
                 self._expect(n_rows)
                 self._n = n_rows
             if len(page):

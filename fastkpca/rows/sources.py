@@ -405,19 +405,15 @@ class SequentialSource(Source):
     def _blocks(self, like: tuple[int, np.dtype] | None) -> Iterator[np.ndarray]:
         start = 0
         for number, raw in enumerate(self._start()):
-            block = self._convert(raw, f"block {number} of {self.name} (from row {start})")
+            which = f"block {number} of {self.name} (from row {start})"
+            block = self._convert(raw, which)
             if block.ndim != 2:
-                raise ValueError(
-                    f"block {number} of {self.name} (from row {start}) has shape {block.shape}; every block needs two "
-                    "dimensions, (rows, columns)"
-                )
+                raise ValueError(f"{which} has shape {block.shape}; every block needs two dimensions, (rows, columns)")
             if like is None:
                 like = block.shape[1], block.dtype
             if (block.shape[1], block.dtype) != like:
-                raise ValueError(
-                    f"block {number} of {self.name} (from row {start}) has {block.shape[1]} columns of "
-                    f"{block.dtype}, the first block {like[0]} of {like[1]}; all blocks need the same columns and type"
-                )
+                others = f"the first block {like[0]} of {like[1]}; all blocks need the same columns and type"
+                raise ValueError(f"{which} has {block.shape[1]} columns of {block.dtype}, {others}")
             start += len(block)
             if len(block):
                 yield block

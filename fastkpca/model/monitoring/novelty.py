@@ -7,7 +7,7 @@ package's docstring has the formulas.
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 from scipy import special
@@ -20,7 +20,7 @@ from ...errors import LimitsWarning, warn_caller
 from ...rows.summary import sample_index
 from ...rows.view import Rows
 from ..limits import N_QUANTILES, Limits, OrderStatistic
-from ..projector import NewRows, SquaredErrors, finite, scores_of
+from ..projector import NewRows, RunOptions, SquaredErrors, finite, scores_of
 from ..result import KPCAModel, check_model, of_spe
 from ..rows import new_rows, training_rows
 from .health import Facts
@@ -61,23 +61,11 @@ def kpca_t2(model: KPCAModel, X: Any, *, n_threads: int | None = None, progress:
 
 @overload
 def kpca_spe(
-    model: KPCAModel,
-    X: Any,
-    *,
-    diagonal: Any = None,
-    bounds: Literal[False] = False,
-    n_threads: int | None = None,
-    progress: bool | Progress = False,
+    model: KPCAModel, X: Any, *, diagonal: Any = None, bounds: Literal[False] = False, **options: Unpack[RunOptions]
 ) -> np.ndarray: ...
 @overload
 def kpca_spe(
-    model: KPCAModel,
-    X: Any,
-    *,
-    diagonal: Any = None,
-    bounds: Literal[True],
-    n_threads: int | None = None,
-    progress: bool | Progress = False,
+    model: KPCAModel, X: Any, *, diagonal: Any = None, bounds: Literal[True], **options: Unpack[RunOptions]
 ) -> tuple[np.ndarray, np.ndarray]: ...
 def kpca_spe(
     model: KPCAModel,

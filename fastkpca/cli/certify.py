@@ -18,7 +18,7 @@ def run_certify(options: argparse.Namespace) -> None:
     import fastkpca as fk
 
     fk.get_kernel(options.kernel or "gaussian", **parameters)  # a wrong one is found before a file is read
-    names = ("tol", "n_threads", "memory_limit", "guaranteed", "center")
+    names = ("tol", "rows", "n_threads", "memory_limit", "guaranteed", "center")
     settings = {name: vars(options)[name] for name in names if vars(options)[name] is not None}
     with progress_bars(not options.quiet) as progress:
         table = read_table(options, progress, options.label_column)

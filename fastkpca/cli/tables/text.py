@@ -71,6 +71,8 @@ _SEPARATOR = re.compile(r'"?sep=([,;\t|])"?[,;\t|]*', re.IGNORECASE)
 """The first line of a file that names the separator for Excel."""
 _END = "\0"
 """A line after the last one, which no text file has: a quotation mark that is still open takes it in."""
+_COMMENTED = {"#", " ", "\t", b"#", b" ", b"\t"}
+"""First characters of what may be a comment, where pandas reads no number: as text, or as one byte."""
 _DAY_FIRST = re.compile(r"(\d{1,2})[-/. ](\d{1,2})[-/. ](\d{4})")
 
 
@@ -149,7 +151,10 @@ class TextFile:
             lines = [line for _, line in sample]
             self.delimiter = delimiter or (mark[1] if mark else detect_delimiter(lines, reading.decimal))
         self.spaced = self.delimiter is None or any(f"{self.delimiter} " in line for line in lines)
-        self._set_columns([number for number, _ in sample], list(map(self._split, lines)))
+        self.first_line = self.above + 1
+        with fields_of_any_length():
+            numbers, rows = map(list, zip(*islice(self._records(), len(sample))))
+        self._set_columns(numbers, rows)
         if reading.decimal == "," and self.n_columns == 1:
             self._refuse_separating_commas(lines)
 
@@ -351,8 +356,9 @@ class TextFile:
                 short = table[last].isna() if last in taken else table[last].isin(["", b""])
                 X = (table if taken == list(table.columns) else table[taken]).to_numpy()
                 wrong = np.isinf(X) if self.allow_missing else ~np.isfinite(X)
-                if short.any() or wrong.any():
-                    raise ValueError("a line may be too short, or a value not finite")
+                commented = 0 not in taken and _COMMENTED & {cell[:1] for cell in table[0]}
+                if commented or table.shape[1] != self.n_columns or short.any() or wrong.any():
+                    raise ValueError("a line may be a comment or too short or too long, or a value not finite")
                 yield X, [table[i] for i in extra]
 
     def _blocks(self, taken: list[int], extra: list[int]) -> Iterator[_Block]:
@@ -440,12 +446,6 @@ class TextFile:
             f"{self.name}: {what} more than {self._most} characters, the most of a line that "
             f"{self._memory / 1e6:.3g} MB of memory take; if these are rows and columns, raise --memory-limit"
         )
-
-    def _split(self, line: str) -> list[str]:
-        with data_file_errors(self.name, "is not a table", (csv.Error,)):
-            if self.delimiter is None:
-                return fields_of(" ".join(line.split()), " ")
-            return fields_of(line, self.delimiter, skipinitialspace=True)
 
     # Columns, from the first lines
 

@@ -35,7 +35,7 @@ from fastkpca.methods import (
 )
 
 from .limits import HELD_BYTES
-from .methods.options import FitOptions
+from .methods.options import METHODS, FitOptions
 from .methods.permutation import PermutationTest, need_rows, test_of
 from .methods.products import (
     DRAFT_ROWS,
@@ -120,7 +120,7 @@ def mmd_test(
     permutations = check_draws(permutations, "permutations")
     # the weighted means of all pairs of different rows alone change with a function of one row that the kernel gains
     center = not (unbiased and sample_weight is not None)
-    check_choice(method, "method", ("auto", "gram", "features"))
+    check_choice(method, "method", METHODS)
     several = list(kernel) if isinstance(kernel, (list, tuple)) else [kernel]
     if not several:
         raise ValueError("kernel is an empty list; give at least one")

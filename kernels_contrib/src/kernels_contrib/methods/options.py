@@ -12,6 +12,8 @@ from fastkpca.methods import as_float, check_choice, check_count, check_share, c
 
 from ..limits import MAX_SCALED_DISTANCE
 
+METHODS = ("auto", "features", "gram")
+
 
 @dataclass(frozen=True)
 class FitOptions:
@@ -45,7 +47,7 @@ class FitOptions:
     center: bool = False
 
     def __post_init__(self) -> None:
-        check_choice(self.method, "method", ("auto", "features", "gram"))
+        check_choice(self.method, "method", METHODS)
         accuracy(self.tol, "tol")
         if self.max_features is not None:
             check_count(self.max_features, "max_features")

@@ -1,11 +1,10 @@
 # cython: language_level=3
-"""Distances over tiles, and radial profiles over arrays; the loops are scipy's, and C in radial.c.
+"""Distances over tiles, and radial profiles over arrays; the loops are C in radial.c.
 
 Arrays in, arrays out. The GIL is released while they run.
 """
 
 import numpy as np
-import scipy  # scipy.spatial is loaded where it is used first
 
 from libc.stdint cimport int64_t
 
@@ -26,6 +25,8 @@ cdef extern from "radial.h" nogil:
         double lowest
 
     void kc_profile_array(const kc_profile *p, Py_ssize_t n, double *r)
+    void kc_distances(int squares, int city_block, Py_ssize_t n, Py_ssize_t m, Py_ssize_t d, const double *X,
+                      const double *Yt, double *out)
     void kc_mend_products(int same, int squares, Py_ssize_t n, Py_ssize_t m, Py_ssize_t d, const double *X,
                           const double *Y, const double *xx, const double *yy, double *out)
 
@@ -86,9 +87,11 @@ def distances(X, Y, *, bint squares=False, bint city_block=False):
     cdef double[:, ::1] out
     # (squares of far rows overflow, and infinities have no difference)
     if d <= DIRECT or city_block or max(np.abs(A).max(), np.abs(B).max()) > FARTHEST:
-        # of one coordinate the L1 distance is the other one, in less time
-        metric = "sqeuclidean" if squares else "cityblock" if city_block or d == 1 else "euclidean"
-        return scipy.spatial.distance.cdist(A, B, metric)
+        result = np.empty((n, m))
+        out, y = result, np.ascontiguousarray(B.T)
+        with nogil:
+            kc_distances(squares, city_block, n, m, d, &x[0, 0], &y[0, 0], &out[0, 0])
+        return result
     # about the mean of one tile: products of coordinates far from zero would cancel
     center = B.mean(axis=0)
     A0 = A - center

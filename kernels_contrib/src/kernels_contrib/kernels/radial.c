@@ -109,6 +109,44 @@ void kc_profile_array(const kc_profile *p, Py_ssize_t n, double *r)
         closed(p, n, r);
 }
 
+/* One row of distances to m sources, which are given coordinate by coordinate. */
+KC_INLINE void one_row(int squares, int city_block, Py_ssize_t m, Py_ssize_t stride, Py_ssize_t d, const double *x,
+                       const double *Yt, double *restrict out)
+{
+    if (d == 1) {
+        for (Py_ssize_t j = 0; j < m; j++) {
+            double r = fabs(x[0] - Yt[j]);
+            out[j] = squares ? r * r : r;
+        }
+        return;
+    }
+    for (Py_ssize_t j = 0; j < m; j++)
+        out[j] = 0.0;
+    for (Py_ssize_t a = 0; a < d; a++) {
+        const double *restrict y = Yt + a * stride;
+        const double xa = x[a];
+        if (city_block)
+            for (Py_ssize_t j = 0; j < m; j++)
+                out[j] += fabs(xa - y[j]);
+        else
+            for (Py_ssize_t j = 0; j < m; j++) {
+                double r = xa - y[j];
+                out[j] += r * r;
+            }
+    }
+    if (!squares && !city_block)
+        for (Py_ssize_t j = 0; j < m; j++)
+            out[j] = sqrt(out[j]);
+}
+
+KC_CLONES void kc_distances(int squares, int city_block, Py_ssize_t n, Py_ssize_t m, Py_ssize_t d, const double *X,
+                            const double *Yt, double *out)
+{
+    for (Py_ssize_t i = 0; i < n; i++)
+        for (Py_ssize_t j = 0; j < m; j += 512)
+            one_row(squares, city_block, m - j < 512 ? m - j : 512, m, d, X + i * d, Yt + j, out + i * m + j);
+}
+
 /* out holds x.y: make it |x - y|. Where that cancels, take differences: a close pair stays as exact as a far one. */
 KC_CLONES void kc_mend_products(int same, int squares, Py_ssize_t n, Py_ssize_t m, Py_ssize_t d, const double *X,
                                 const double *Y, const double *xx, const double *yy, double *out)

@@ -1,4 +1,4 @@
-/* Profiles of radial kernels over arrays of distances, and the mending of distances by products. */
+/* Profiles of radial kernels over arrays of distances, and distances over tiles. */
 #ifndef KC_RADIAL_H
 #define KC_RADIAL_H
 
@@ -21,6 +21,8 @@ typedef struct {
 } kc_profile;
 
 void kc_profile_array(const kc_profile *p, Py_ssize_t n, double *r);
+void kc_distances(int squares, int city_block, Py_ssize_t n, Py_ssize_t m, Py_ssize_t d, const double *X,
+                  const double *Yt, double *out);
 void kc_mend_products(int same, int squares, Py_ssize_t n, Py_ssize_t m, Py_ssize_t d, const double *X,
                       const double *Y, const double *xx, const double *yy, double *out);
 

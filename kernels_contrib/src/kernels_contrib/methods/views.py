@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -115,10 +114,6 @@ def _of_matrix(X: Any, options: FitOptions, purpose: str) -> MatrixView:
     )
 
 
-def _measured(measure: Callable[[np.ndarray], Any], orders: list[np.ndarray], i: int) -> Any:
-    return measure(orders[i])
-
-
 def over_permutations(
     measure: Callable[[np.ndarray], Any], n: int, permutations: int, rng: Any, n_threads: int | None, n_bytes: int
 ) -> tuple[np.ndarray, ...]:
@@ -131,6 +126,6 @@ def over_permutations(
     values, identity = [measure(order)], []
     for start in range(0, permutations, 4 * threads):
         orders = [generator.permutation(n) for _ in range(min(4 * threads, permutations - start))]
-        values += parallel.run(partial(_measured, measure, orders), len(orders), n_threads=threads)
+        values += parallel.run(lambda i, orders=orders: measure(orders[i]), len(orders), n_threads=threads)
         identity += [np.array_equal(permuted, order) for permuted in orders]
     return np.array(values), np.array(identity, dtype=bool)

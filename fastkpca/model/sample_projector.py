@@ -100,13 +100,7 @@ class SampleProjector:
         return products
 
     def _tiles(
-        self,
-        kernel: Kernel,
-        rows: Rows,
-        columns: np.ndarray,
-        n_threads: int,
-        progress: Any,
-        stage: str = "scores",
+        self, kernel: Kernel, rows: Rows, columns: np.ndarray, n_threads: int, progress: Any, stage: str = "scores"
     ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """(which rows, these rows, k(rows, X) columns), tile by tile: the matrix never exists for all rows at once."""
         columns = np.ascontiguousarray(columns, dtype=np.float64)

@@ -21,15 +21,7 @@ import numpy as np
 
 from ..errors import DataChangedError
 from .columns import listed
-from .sources import (
-    PAGE_CACHE_BYTES,
-    ChunkedSource,
-    FileSource,
-    SequentialSource,
-    Source,
-    TableSource,
-    page_rows,
-)
+from .sources import PAGE_CACHE_BYTES, ChunkedSource, FileSource, SequentialSource, Source, TableSource, page_rows
 from .view import MAX_INTEGER, Rows
 
 # Kinds of objects -------------------------------------------------------------------------------------------------

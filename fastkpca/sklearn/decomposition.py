@@ -52,15 +52,7 @@ from ..solve.ridge import solve_ridge
 from ..solve.small import MAX_WHOLE_ROWS
 from .base import KernelTransformer, by_blocks, prints_lines
 from .kernels import is_sklearn_kernel
-from .spectra import (
-    centred_spectrum,
-    completed,
-    n_positive,
-    padded,
-    rest_bound,
-    symmetric_part,
-    with_sklearn_signs,
-)
+from .spectra import centred_spectrum, completed, n_positive, padded, rest_bound, symmetric_part, with_sklearn_signs
 
 EXACT_TOL = 1e-10
 """Tolerance that tol=0 stands for. Rounding keeps intervals above 1e-11. A smaller tolerance would exclude feature

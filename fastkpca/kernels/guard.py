@@ -113,8 +113,7 @@ class Proxy:
 
     def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
         function = getattr(self._inner, method)
-        views = {id(x): _read_only(x) for x in arguments}  # a tile of rows with themselves stays recognisable
-        return self._origin.call(self._inner, method, function, *(views[id(x)] for x in arguments), **options)
+        return self._origin.call(self._inner, method, function, *map(_read_only, arguments), **options)
 
     def _array(self, method: str, shape: tuple[int, ...], *arguments: Any) -> np.ndarray:
         """The result of a call, as a finite array of this shape and at least the precision of the first argument."""

@@ -48,13 +48,13 @@ one."""
 MAP_ROWS = 16
 """Rows of each tile of features that are held against ``residual``: as many kernel values for each as features cost."""
 
+PRODUCT_ROWS = 4
+"""Rows of a product that are held against its ``error_bound``."""
+
 FINITE = (
     "finite values are due: look for a division by zero where x = y, the root of a number that rounding made negative, "
     "and for overflow (there X on a smaller scale, or other parameters, help)"
 )
-
-PRODUCT_ROWS = 4
-"""Rows of a product that are held against its ``error_bound``."""
 
 
 def guarded(kernel: protocol.Kernel) -> Kernel:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .arguments import kernel_parameters
+from .arguments import given, kernel_parameters
 from .console import progress_bars
-from .inputs import columns_of_the_file, read_table
+from .inputs import cleaned, columns_of_the_file, raw_table
 
 
 def run_certify(options: argparse.Namespace) -> None:
@@ -18,10 +18,9 @@ def run_certify(options: argparse.Namespace) -> None:
     import fastkpca as fk
 
     fk.get_kernel(options.kernel or "gaussian", **parameters)  # a wrong one is found before a file is read
-    names = ("tol", "n_threads", "memory_limit", "guaranteed", "center")
-    settings = {name: vars(options)[name] for name in names if vars(options)[name] is not None}
+    settings = given(options, "tol", "n_threads", "memory_limit", "guaranteed", "center")
     with progress_bars(not options.quiet) as progress:
-        table = read_table(options, progress, options.label_column)
+        table = cleaned(raw_table(options, progress), options)
         V = _vectors(options, progress)
         if table.kept is not None and len(V) == len(table.kept):
             V = V[table.kept]  # as the rows that --drop-missing leaves

@@ -100,7 +100,7 @@ def run(
     print(describe(model, seconds))
 
     fk.save(model, folder / MODEL, overwrite=True)
-    scorefiles.score_writer(folder / SCORES)(model.score, True)
+    scorefiles.write_scores(folder / SCORES, model.score, True)
     written = [MODEL, SCORES]
     if importlib.util.find_spec("matplotlib") is not None:
         plot.save(plot.scores(model, labels[:n_train]), folder / PLOT, overwrite=True)

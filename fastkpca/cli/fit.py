@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from .arguments import DEFAULT_COMPONENTS, kernel_parameters
+from .arguments import DEFAULT_COMPONENTS, given, kernel_parameters
 from .console import Refused, in_words_of_the_command, progress_bars, say
-from .inputs import cleaned, columns_of_the_file, file_name, health_of, raw_table, read_table, remember
+from .inputs import cleaned, columns_of_the_file, file_name, health_of, raw_table, remember
 from .monitor import HEALTH, warn_of_ceiling
-from .outputs import check_outputs, check_page, check_picture, row_names, score_writer, spill_path
+from .outputs import check_charts, check_outputs, check_scores, spill_path, tell_written, write_scores
 
 
 def run_fit(options: argparse.Namespace) -> int:
@@ -28,11 +28,10 @@ def run_fit(options: argparse.Namespace) -> int:
     if options.output == "-":
         raise Refused("a model is written into a file; give -o NAME.kpca")
     check_outputs([options.output, options.scores, options.plot, options.report], [options.file], options.force)
-    write_scores = score_writer(options.scores, options)
-    check_picture(options.plot)
+    check_scores(options.scores, options)
+    check_charts(options)
     if options.limits is not None and options.output is None:
         raise Refused("--limits are kept in the model; give -o NAME.kpca, too")
-    check_page(options.report)
     settings = _settings(options)
 
     import fastkpca as fk
@@ -40,17 +39,18 @@ def run_fit(options: argparse.Namespace) -> int:
     # MATLAB's variables include the scores
     mat = options.output if (options.output or "").lower().endswith(".mat") else None
     with progress_bars(not options.quiet) as progress:
-        table = raw_table(options, progress, options.label_column)
+        table = raw_table(options, progress)
         kernel = fk.get_kernel(options.kernel or "gaussian", **kernel_parameters(options))
         scaled = kernel.scales_columns or not kernel.takes_points
         scaled = scaled or options.limits is not None or options.standardize is not None
         _, facts = health_of(table, options, scaled=scaled)
         table = cleaned(table, options, options.lags)
-        held, generator = None, np.random.default_rng(options.seed)
+        held = None
         if options.limits is not None:
-            table, held = _held_back(table, options, generator)
+            settings["rng"] = np.random.default_rng(options.seed)
+            table, held = _held_back(table, options, settings["rng"])
         start, scores_at = time.perf_counter(), options.scores or options.plot or options.report or mat
-        model = _fitted(table, held, facts.run, settings, scores_at, options, generator, progress)
+        model = _fitted(table, held, facts.run, settings, scores_at, options, progress)
         remember(model, options)
         seconds = time.perf_counter() - start
         if options.health:
@@ -58,12 +58,12 @@ def run_fit(options: argparse.Namespace) -> int:
         if options.output is not None:
             write_model = fk.save if mat is None else fk.export_mat
             write_model(model, options.output, overwrite=options.force)
-        if write_scores is not None:
+        if options.scores is not None:
             progress(f"writing {options.scores}", 0, 0)
             scores = scorefiles.among_all(model.score, table.kept, spill_path(options.scores))
             if held is not None:
                 scores[held.kept] = fk.kpca_project(model, held.X)
-            write_scores(scores, options.force, row_names(table, options))
+            write_scores(options.scores, scores, table, options)
         if options.plot is not None:
             named = options.label_column or ""
             drawn = plot.scores(model, table.labels, label_name="" if named.isdigit() else named)
@@ -80,14 +80,8 @@ def _report(model: Any, seconds: float, options: argparse.Namespace, *, for_pyth
     """The summary, what was written where, and how new rows are projected where that takes a plugin."""
     report = sys.stderr if options.scores == "-" else sys.stdout
     print(summary(model, seconds), file=report)
-    for what, path in (
-        ("model", options.output),
-        ("scores", options.scores),
-        ("plot", options.plot),
-        ("report", options.report),
-    ):
-        if path not in (None, "-"):
-            print(f"{what + ' written to':<18}{path}", file=report)
+    written = {"model": options.output, "scores": options.scores, "plot": options.plot, "report": options.report}
+    tell_written({f"{what} written to": path for what, path in written.items()}, report)
     plugin = _distribution(options.kernel or "gaussian") if for_python else None
     if plugin is not None:
         line = f"fastkpca project {options.output} FILE --plugins {plugin}"
@@ -133,12 +127,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
     parameters = kernel_parameters(options)
     kernel = fk.get_kernel(options.kernel or "gaussian", **parameters)
-    given = vars(options)
-    settings = {
-        name: given[name]
-        for name in ("tol", "max_features", "method", "n_threads", "memory_limit", "standardize")
-        if given[name] is not None
-    }
+    settings = given(options, "tol", "max_features", "method", "n_threads", "memory_limit", "standardize")
     if vars(options).get("keep_moments"):
         settings["keep_moments"] = True
         if kernel.translation == "kernel":
@@ -165,7 +154,6 @@ def _fitted(
     settings: dict[str, Any],
     scores_at: str | None,
     options: argparse.Namespace,
-    generator: np.random.Generator,
     progress: Any,
 ) -> Any:
     """The model of a table, with the names of its columns, and limits from the rows ``held`` if any.
@@ -179,9 +167,8 @@ def _fitted(
 
     last: dict[str, Any] = {"return_scores": scores_at is not None, "progress": progress}
     last["out"] = None if scores_at is None else scorefiles.score_place(spill_path(scores_at))
-    names = (
-        tuple(table.names) if table.names and all(table.names) and len(set(table.names)) == len(table.names) else None
-    )
+    names = tuple(table.names or ())
+    unique = names if names and all(names) and len(set(names)) == len(names) else None
     if held is None:
         settings["c"] = _components(table, options)
         with columns_of_the_file(table), warnings.catch_warnings():
@@ -193,28 +180,18 @@ def _fitted(
                 model = fk.kpca(table.X, **settings, **last)
         if options.lags:
             model.info["lags"] = options.lags
-        return dataclasses.replace(model, feature_names=names)
+        return dataclasses.replace(model, feature_names=unique)
     parameters, kernel = kernel_parameters(options), settings["kernel"]
     if kernel is not None or parameters:
         kernel = fk.get_kernel(kernel or "gaussian", **parameters)
-        kernel = kernel.numbered(tuple(table.names)) if table.names else kernel
+        kernel = kernel.numbered(names) if names else kernel
     if "standardize" not in settings and not options.quiet:
         say("note", "each column is standardized (--no-standardize leaves them as they are)")
-    own = {name: value for name, value in settings.items() if name not in ("kernel", "rng", *parameters)}
+    own = {name: value for name, value in settings.items() if name not in ("kernel", *parameters)}
+    own |= {"confidence": options.limits, "runs": runs, "lags": options.lags, "fill_missing": options.fill_missing}
     with columns_of_the_file(table):
-        model = fit_with_limits(
-            table.X,
-            held.X,
-            kernel,
-            vars(options).get("components"),
-            confidence=options.limits,
-            runs=runs,
-            lags=options.lags,
-            fill_missing=options.fill_missing,
-            rng=generator,
-            names=names,
-            **{"standardize": True} | own | last,
-        )
+        c = vars(options).get("components")
+        model = fit_with_limits(table.X, held.X, kernel, c, names=unique, **{"standardize": True} | own | last)
         warn_of_ceiling(model)
     return model
 
@@ -225,7 +202,7 @@ def run_plan(options: argparse.Namespace) -> None:
     import fastkpca as fk
 
     with progress_bars(not options.quiet) as progress:
-        table = read_table(options, progress, options.label_column, lags=options.lags)
+        table = cleaned(raw_table(options, progress), options, options.lags)
         settings["c"] = _components(table, options)
         with columns_of_the_file(table):
             chosen = fk.plan(table.X, **settings)

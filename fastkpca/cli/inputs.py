@@ -16,29 +16,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..model.plan import readable_size
-from .arguments import Parser, add_cells, add_columns
+from .arguments import Parser, add_cells, add_columns, given
 from .console import Refused, say, without_password
 
 
-def read_table(
-    options: argparse.Namespace,
-    progress: Any,
-    label_column: str | None = None,
-    like: Sequence[str] | None = None,
-    needs: int = 1,
-    lags: int = 0,
-) -> Any:
-    """The rows of a file that are used: all, or those without missing values."""
-    return cleaned(raw_table(options, progress, label_column, like, needs), options, lags)
-
-
-def raw_table(
-    options: argparse.Namespace,
-    progress: Any,
-    label_column: str | None = None,
-    like: Sequence[str] | None = None,
-    needs: int = 1,
-) -> Any:
+def raw_table(options: argparse.Namespace, progress: Any, like: Sequence[str] | None = None, needs: int = 1) -> Any:
     """All rows of a file, with NaN for missing values where they may be missing. Sets ``options.read_as``.
 
     ``options.recalled``, where a model is used: what it remembers of the file that it was made of.
@@ -46,20 +28,20 @@ def raw_table(
     from .tables import read as tables
 
     progress(f"reading {file_name(options.file)}", 0, 0)
-    recalled = getattr(options, "recalled", {})
+    recalled = vars(options).get("recalled", {})
     options.read_as = _reading(options, recalled)
     table = tables.read(
         options.path,
         var=options.var,
         columns=options.columns,
         skip_columns=options.skip_columns,
-        label_column=label_column,
+        label_column=vars(options).get("label_column"),
         like=like,
         needs=needs,
         id_column=options.id,
         called=file_name(options.file),
         allow_missing=options.drop_missing or options.fill_missing,
-        memory=getattr(options, "memory_limit", None),
+        memory=vars(options).get("memory_limit"),
         recalled=recalled,
         **options.read_as,
     )
@@ -77,13 +59,13 @@ _CELLS = ("sheet", "header", "decimal", "thousands", "na_values", "skip_rows", "
 
 def _reading(options: argparse.Namespace, recalled: dict[str, Any]) -> dict[str, Any]:
     """Fields of ``Reading`` for the file: from the options, and from the model where no option is given."""
-    given = {name: getattr(options, name) for name in (*_CELLS, "query") if getattr(options, name) is not None}
+    stated = given(options, *_CELLS, "query")
     recalled = {name: value for name, value in recalled.items() if name in _CELLS}
-    if "decimal" in given:
+    if "decimal" in stated:
         recalled.pop("thousands", None)
     if not str(options.file).lower().endswith(".xlsx"):
         recalled.pop("sheet", None)
-    reading = recalled | given
+    reading = recalled | stated
     reading["header"] = {"yes": True, "no": False}.get(reading.get("header", "auto"))
     if reading.get("thousands") == (decimal := reading.get("decimal", ".")):
         other = "." if decimal == "," else ","
@@ -116,12 +98,10 @@ def remembered(model: Any, name: str) -> dict[str, Any]:
     add_columns(parser)
     try:
         with contextlib.redirect_stderr(None):
-            options = vars(parser.parse_args(shlex.split(str(model.info.get(_REMEMBERED, "")))))
+            options = parser.parse_args(shlex.split(str(model.info.get(_REMEMBERED, ""))))
     except (SystemExit, ValueError):
-        raise Refused(
-            f"{name} is damaged: what it says of the file that it was made of is no list of options"
-        ) from None
-    return {key: value for key, value in options.items() if value is not None}
+        raise Refused(f"{name} is damaged: what it says of the file it was made of is no list of options") from None
+    return given(options, *vars(options))
 
 
 def cleaned(table: Any, options: argparse.Namespace, lags: int = 0) -> Any:
@@ -179,7 +159,7 @@ def read_new_rows(model: Any, options: argparse.Namespace, progress: Any) -> Any
 
     of_model, d = own_columns(model)
     options.recalled = remembered(model, options.model)
-    table = raw_table(options, progress, like=of_model, needs=d)
+    table = raw_table(options, progress, of_model, d)
     file, names = file_name(options.file), table.names
     # columns cannot be taken by name where only the file or only the model has names
     if names is None and of_model is not None and not options.quiet:

@@ -14,23 +14,10 @@ from typing import Any
 import numpy as np
 
 from ..rows.lags import lag_names
-from . import monitored
+from . import inputs, monitored
+from .arguments import given
 from .console import Refused, progress_bars, say
-from .inputs import (
-    cleaned,
-    columns_of_the_file,
-    file_name,
-    health_of,
-    note_of_filled,
-    own_columns,
-    plain_names,
-    read_new_rows,
-    read_table,
-    remembered,
-    rereadable_input,
-)
-from .outputs import check_outputs, check_page, check_picture
-from .tables.write import require_openpyxl
+from .outputs import check_charts, check_ending, check_outputs, tell_written
 
 _ALARM, _ASKED_ALARM, HEALTH = 3, 4, 5
 """Exit codes: rows beyond a limit; the same with --fail-on-alarm; none, but findings about columns or times."""
@@ -40,13 +27,10 @@ def run_monitor(options: argparse.Namespace) -> int:
     outputs = {name: getattr(options, name) for name in ("output", "plot", "contributions", "report")}
     check_outputs([*outputs.values()], [*options.files, options.model, options.normal or "-"], options.force)
     check_outputs([options.append], [*options.files, options.model, *filter(None, outputs.values())], True)
-    check_picture(options.plot)
-    for path in (options.output, options.append, options.contributions):
-        endings = {options.append: (".csv",), options.output: (".csv", ".xlsx", "-")}.get(path, (".csv", ".xlsx"))
-        if not (path or ".csv").lower().endswith(endings):
-            raise Refused(f"rows are written as {' or '.join(endings[:2])}, which {path!r} does not end with")
-        if (path or "").lower().endswith(".xlsx"):
-            require_openpyxl()
+    check_charts(options)
+    check_ending("rows", None if options.output == "-" else options.output, ".csv", ".xlsx")
+    check_ending("rows", options.append, ".csv")
+    check_ending("contributions", options.contributions, ".csv", ".xlsx")
     if options.json and options.output == "-":
         raise Refused("--json and -o - both want standard output; give -o a file")
 
@@ -54,7 +38,6 @@ def run_monitor(options: argparse.Namespace) -> int:
 
     from .. import plot
 
-    check_page(options.report)
     with contextlib.ExitStack() as stack:
         progress = stack.enter_context(progress_bars(not options.quiet))
         stored = fk.load(options.model, plugins=options.plugins)
@@ -63,13 +46,13 @@ def run_monitor(options: argparse.Namespace) -> int:
         raw = _read(model, options, progress, stack)
         if raw is None:
             return monitored.nothing_new(options)
-        names = model.feature_names or tuple(lag_names(plain_names(raw), model.lags))
+        names = model.feature_names or tuple(lag_names(inputs.plain_names(raw), model.lags))
         model = dataclasses.replace(model, feature_names=names)
-        health, _ = health_of(raw, options, model.limits)
-        table = cleaned(raw, options, model.lags)
+        health, _ = inputs.health_of(raw, options, model.limits)
+        table = inputs.cleaned(raw, options, model.lags)
         every = np.asarray(raw.identifiers)
         kept = np.ones(len(every), dtype=bool) if table.kept is None else table.kept
-        with columns_of_the_file(table, model.n_features):
+        with inputs.columns_of_the_file(table, model.n_features):
             found = fk.kpca_monitor(
                 model,
                 table.X,
@@ -81,11 +64,12 @@ def run_monitor(options: argparse.Namespace) -> int:
             )
             added = _add_normal_rows(stored, table.X, found, options, progress) if options.update else ""
         if options.fill_missing and not options.quiet:
-            note_of_filled(table, model.feature_names)
+            inputs.note_of_filled(table, model.feature_names)
         code = HEALTH if options.health else 0
         if len(found.alarms) or found.run_alarm is not None:
             code = _ASKED_ALARM if options.fail_on_alarm else _ALARM
-        title = f"{Path(options.model).name}, {datetime.date.today()}: {', '.join(map(file_name, options.files))}"
+        files = ", ".join(map(inputs.file_name, options.files))
+        title = f"{Path(options.model).name}, {datetime.date.today()}: {files}"
         text = ""
         if options.json:
             text = monitored.as_json(found, options, code, progress)
@@ -100,16 +84,14 @@ def run_monitor(options: argparse.Namespace) -> int:
         charts = plot.monitor(found.limits, drawn.t2, drawn.spe, x=drawn.labels, x_label=found.label_name, title=title)
         plot.save(charts, options.plot, overwrite=options.force)
     monitored.write_rows(found, every, kept, options)
+    shown = sys.stderr if options.output == "-" else sys.stdout
     if text:
-        print(text, file=sys.stderr if options.output == "-" else sys.stdout)
-    if added and not options.quiet and not options.json:
-        print(added, file=sys.stderr if options.output == "-" else sys.stdout)
-    if text and not options.json:
-        written = [("rows written to", options.output), ("rows added to", options.append)]
-        written += [("chart written to", options.plot), ("contributions to", options.contributions)]
-        for what, path in [*written, ("report written to", options.report)]:
-            if path not in (None, "-"):
-                print(f"{what:<18}{path}", file=sys.stderr if options.output == "-" else sys.stdout)
+        print(text, file=shown)
+    if not options.quiet and not options.json:
+        if added:
+            print(added, file=shown)
+        written = {"rows written to": options.output, "rows added to": options.append, "chart written to": options.plot}
+        tell_written(written | {"contributions to": options.contributions, "report written to": options.report}, shown)
     return code
 
 
@@ -119,9 +101,8 @@ def updated(model: Any, X: Any, options: argparse.Namespace, progress: Any) -> A
 
     if model._moments is None:
         raise Refused(f"{options.model} keeps no sums to add rows to; fit it with --keep-moments")
-    given = {} if vars(options).get("tol") is None else {"tol": options.tol}
     grow = True if options.grow is None else options.grow or False
-    return fk.kpca_update(model, X, forget=options.forget, grow=grow, progress=progress, **given)
+    return fk.kpca_update(model, X, forget=options.forget, grow=grow, progress=progress, **given(options, "tol"))
 
 
 def _add_normal_rows(model: Any, X: Any, found: Any, options: argparse.Namespace, progress: Any) -> str:
@@ -149,8 +130,8 @@ def _read(model: Any, options: argparse.Namespace, progress: Any, stack: context
     for file in options.files:
         # rows with missing values are refused after the health of the data is told
         one = argparse.Namespace(**vars(options) | {"file": file, "fill_missing": True})
-        stack.enter_context(rereadable_input(one))
-        table = read_new_rows(model, one, progress)
+        stack.enter_context(inputs.rereadable_input(one))
+        table = inputs.read_new_rows(model, one, progress)
         options.id, options.read_as = one.id, one.read_as
         if options.since is not None and options.id is None:
             raise Refused("--since needs the times of the rows; give --id COLUMN, the column that holds them")
@@ -161,7 +142,7 @@ def _read(model: Any, options: argparse.Namespace, progress: Any, stack: context
                 np.array([f"{file}:{i}" for i in numbers], dtype=object) if several else np.array(numbers)
             )
         if options.since is not None:
-            table = _later(table, options, file_name(file))
+            table = _later(table, options, inputs.file_name(file))
         parts += [] if table is None else [table]
     options.file = " ".join(options.files)
     return tables.joined(parts) if parts else None
@@ -215,12 +196,11 @@ def _limits(model: Any, options: argparse.Namespace, progress: Any) -> Any:
     if options.normal is not None:
         # limits of rows that were made to fit would be too low
         gaps = {"fill_missing": False, "drop_missing": options.drop_missing or options.fill_missing}
-        recalled = remembered(model, options.model)
+        recalled = inputs.remembered(model, options.model)
         named = {"file": options.normal, "path": options.normal, "id": None, "recalled": recalled}
         other = argparse.Namespace(**vars(options) | named | gaps)
-        names, d = own_columns(model)
-        table = read_table(other, progress, like=names, needs=d, lags=model.lags)
-        with columns_of_the_file(table, model.n_features):
+        table = inputs.cleaned(inputs.raw_table(other, progress, *inputs.own_columns(model)), other, model.lags)
+        with inputs.columns_of_the_file(table, model.n_features):
             return calibrated(model, table.X, confidence)
     if model.limits is None:
         raise Refused(

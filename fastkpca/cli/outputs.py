@@ -6,8 +6,7 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 from .arguments import PICTURES
@@ -29,24 +28,38 @@ def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str], force: b
         check_target(path, overwrite=force)
 
 
-def check_picture(path: str | None) -> None:
-    """Before any work: a plot can be drawn, and written in the format of its ending."""
-    if path is not None:
+def check_ending(what: str, path: str | None, *endings: str) -> None:
+    """Before any work: a file is called what it will be, and what writes it is installed."""
+    if path is None:
+        return
+    if not path.lower().endswith(endings):
+        raise Refused(f"{what} are written as {', '.join(endings)}, which {path!r} does not end with")
+    if path.lower().endswith(".xlsx"):
+        from .tables.write import require_openpyxl
+
+        require_openpyxl()
+
+
+def check_charts(options: argparse.Namespace) -> None:
+    """Before any work: the plot and the report can be drawn, and are called so."""
+    check_ending("plots", options.plot, *PICTURES)
+    check_ending("reports", options.report, ".html", ".htm")
+    if options.plot is not None:
         from .. import plot
 
-        if Path(path).suffix.lower() not in PICTURES:
-            raise Refused(f"plots are written as {', '.join(PICTURES)}, which {path!r} does not end with")
         plot.require_matplotlib()
-
-
-def check_page(path: str | None) -> None:
-    """Before any work: a report can be made, and is called one."""
-    if path is not None:
+    if options.report is not None:
         from ..plot._report import require_charts
 
-        if Path(path).suffix.lower() not in (".html", ".htm"):
-            raise Refused(f"reports are written as .html, which {path!r} does not end with")
         require_charts()
+
+
+def check_scores(path: str | None, options: argparse.Namespace) -> None:
+    """Before any work: scores, and the names of their rows, can be written there."""
+    if path not in (None, "-"):
+        check_ending("scores", path, ".csv", ".csv.gz", ".xlsx", ".npy")
+        if path.lower().endswith(".npy") and options.id is not None:
+            raise Refused(f"--id writes a column beside the scores, which {path!r} cannot hold; write .csv")
 
 
 def text_format(options: argparse.Namespace) -> Any:
@@ -56,28 +69,25 @@ def text_format(options: argparse.Namespace) -> Any:
     return Format(6 if options.digits is None else options.digits, options.read_as.get("decimal", "."))
 
 
-def score_writer(path: str | None, options: argparse.Namespace) -> Callable[..., None] | None:
+def write_scores(path: str, scores: Any, table: Any, options: argparse.Namespace) -> None:
+    """Write scores of the rows of a table with the names of these, where it has some."""
     from .tables import write
 
-    if path is None:
-        return None
-    if path != "-":
-        write.score_writer(path, with_identifiers=options.id is not None)  # refuses before any work
+    column = "id" if (options.id or "").isdigit() else options.id
+    identifiers = None if table.identifiers is None else (column, table.identifiers)
+    if path == "-":
+        text_format(options).write(sys.stdout, write.score_rows(scores, identifiers))
+    else:
+        write.write_scores(path, scores, options.force, identifiers, text_format(options))
 
-    def write_scores(scores: Any, overwrite: bool, identifiers: Any) -> None:
-        if path == "-":
-            text_format(options).write(sys.stdout, write.score_rows(scores, identifiers))
-        else:
-            write.score_writer(path, form=text_format(options))(scores, overwrite, identifiers)
 
-    return write_scores
+def tell_written(paths: dict[str, str | None], file: Any = None) -> None:
+    """A line for each file that was written, after what it is; on standard output unless ``file`` says where."""
+    for what, path in paths.items():
+        if path not in (None, "-"):
+            print(f"{what:<18}{path}", file=file)
 
 
 def spill_path(path: str) -> str:
     """Path next to which many scores are stored until they are written: their file, or temporary files."""
     return tempfile.gettempdir() + os.sep if path == "-" else path
-
-
-def row_names(table: Any, options: argparse.Namespace) -> tuple[str, Any] | None:
-    """(name of the column of identifiers, the identifiers of the rows)."""
-    return None if table.identifiers is None else ("id" if options.id.isdigit() else options.id, table.identifiers)

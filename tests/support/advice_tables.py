@@ -59,12 +59,12 @@ def database():
 
 def many_rows(name):
     with mock.patch.object(write, "MAX_SHEET_ROWS", 3):
-        write.score_writer(FOLDER / name)(np.ones((4, 2)), True)
+        write.write_scores(FOLDER / name, np.ones((4, 2)), True)
 
 
 def without_openpyxl(name):
     with mock.patch.dict(sys.modules, {"openpyxl": None}):
-        write.score_writer(FOLDER / name)(np.ones((4, 2)), True)
+        write.write_scores(FOLDER / name, np.ones((4, 2)), True)
 
 
 def encoded(encoding):

@@ -239,7 +239,7 @@ class TextFile:
         chosen = selection.resolve(self.n_columns, self.names)
         self.needs, self.allow_missing = selection.needs, allow_missing
         taken, notes = chosen.taken, [*self.notes, *selection.notes]
-        if selection.columns is None and selection.skip is None:
+        if selection.columns is None and selection.skip_columns is None:
             taken = [i for i in taken if not (self.open_end and i == self.n_columns - 1)]
             if len(taken) > 1 and taken[0] == 0 and self._counts_rows():
                 taken = taken[1:]

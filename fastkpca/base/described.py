@@ -33,14 +33,14 @@ def points(group: str) -> tuple[list[tuple[metadata.Distribution, str, str]], li
             )
             continue
         for line in lines:
-            key, equals, value = (part.strip() for part in line.partition("="))
-            if equals and key and value and "\N{REPLACEMENT CHARACTER}" not in line:
+            key, _, value = map(str.strip, line.partition("="))
+            if key and value and "\N{REPLACEMENT CHARACTER}" not in line:
                 found.append((distribution, key, value))
-                continue
-            problems.append(
-                f"the entry_points.txt of {_who(distribution)} is damaged: {line!r} in [{group}] is not of the form "
-                "name = module:attribute; it is ignored, reinstall that distribution"
-            )
+            else:
+                problems.append(
+                    f"the entry_points.txt of {_who(distribution)} is damaged: {line!r} in [{group}] is not of the "
+                    "form name = module:attribute; it is ignored, reinstall that distribution"
+                )
     return found, problems
 
 
@@ -60,9 +60,7 @@ def _who(distribution: metadata.Distribution) -> str:
 
 def _from_folder(distribution: metadata.Distribution) -> tuple[str, str]:
     """Name and version by the folder NAME-VERSION.dist-info; empty where there is none."""
-    folder = getattr(distribution, "_path", None)
-    stem = PurePath(str(folder or "")).stem
-    name, _, version = stem.partition("-")
+    name, _, version = PurePath(str(getattr(distribution, "_path", ""))).stem.partition("-")
     return name, version.partition("-")[0]
 
 
@@ -120,10 +118,7 @@ def _docstring(module: str, names: list[str], left: int) -> str | None:
 
 def _spec(module: str) -> Any:
     """Spec of a module, by the finders of ``sys.meta_path``, without an import of its packages."""
-    spec, path, name = None, None, ""
-    for part in module.split("."):
-        name = f"{name}.{part}".lstrip(".")
-        found = (finder.find_spec(name, path) for finder in sys.meta_path if hasattr(finder, "find_spec"))
-        spec = next(filter(None, found))
-        path = spec.submodule_search_locations
-    return spec
+    package = module.rpartition(".")[0]
+    path = _spec(package).submodule_search_locations if package else None
+    found = (finder.find_spec(module, path) for finder in sys.meta_path if hasattr(finder, "find_spec"))
+    return next(filter(None, found))

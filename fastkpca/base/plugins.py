@@ -174,21 +174,19 @@ class Group:
 
     def find(self, name: str, plugins: Sequence[Entry], session: Mapping[str, Entry]) -> Entry:
         """The entry that ``name`` ("name" or "distribution:name") means; raises where there is not just one."""
-        distribution, colon, bare = name.rpartition(":")
-        if not colon:
-            if name in session:
-                return session[name]
-            if name in self.reserved:
-                return self.reserved[name]
-            claims = [entry for entry in plugins if entry.name == name]
-        elif normalized(distribution) == DISTRIBUTION:
-            claims = [self.reserved[bare]] if bare in self.reserved else []
-        else:
-            claims = [e for e in plugins if e.name == bare and normalized(e.distribution) == normalized(distribution)]
-        if len(claims) == 1:
-            return claims[0]
+        if known := session.get(name) or self.reserved.get(name):
+            return known
+        distribution, _, bare = name.rpartition(":")
+        owner = normalized(distribution)
+        claims = [
+            entry
+            for entry in (*self.table.values(), *plugins)
+            if bare in (entry.name, *entry.aliases) and owner in ("", normalized(entry.distribution))
+        ]
         if not claims:
             raise self.unknown(self._unknown(name, plugins, session))
+        if len(claims) == 1:
+            return claims[0]
         releases = ", ".join(f"{entry.release} ({entry.value})" for entry in claims)
         ways = list(dict.fromkeys(repr(entry.qualified) for entry in claims))
         advice = f"ask for {' or '.join(ways)}, or uninstall one" if len(ways) > 1 else "its authors have to choose one"

@@ -18,7 +18,7 @@ def run_certify(options: argparse.Namespace) -> None:
     import fastkpca as fk
 
     fk.get_kernel(options.kernel or "gaussian", **parameters)  # a wrong one is found before a file is read
-    settings = given(options, "tol", "n_threads", "memory_limit", "guaranteed", "center")
+    settings = given(options, "tol", "rows", "n_threads", "memory_limit", "guaranteed", "center")
     with progress_bars(not options.quiet) as progress:
         table = cleaned(raw_table(options, progress), options)
         V = _vectors(options, progress)

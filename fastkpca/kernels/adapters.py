@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ..base.checks import check_flag
+from ..base.spelling import did_you_mean
 from .kernel import Kernel, on_objects
 from .objects import is_object_list, noted, own_values
 
@@ -22,6 +23,20 @@ class _Foreign(Kernel):
 
     slot: ClassVar[str]
     """The parameter that holds the wrapped function or object."""
+
+    @classmethod
+    def declared(cls, thing: Any, declarations: dict[str, Any]) -> Self:
+        """The kernel of a function or an object, with what is declared beside it."""
+        names = [name for name in cls.parameters if name != cls.slot]
+        unknown = [name for name in declarations if name not in names]
+        if unknown:
+            similar = did_you_mean(unknown[0], names)
+            raise TypeError(
+                f"{thing!r} takes no kernel parameters here (given: {', '.join(unknown)}): bind them first, as in "
+                f"functools.partial(f, {unknown[0]}=...); what may be declared beside it is {', '.join(names)}"
+                + (f" ({similar})" if similar else "")
+            )
+        return cls(**{cls.slot: thing}, **declarations)
 
     @property
     def wrapped(self) -> Any:

@@ -388,10 +388,11 @@ def _same_from_eight_threads(call: Callable[[np.ndarray], Any], tiles: Sequence[
 @on_cases
 def check_compiled_tile(case: Case) -> str | None:
     """A tile of the core that ``compiled_tile`` names has the kernel of ``block``."""
-    if case.kernel.compiled_tile() is None:
+    compiled = case.kernel.compiled_tile()
+    if compiled is None:
         return NOT_OFFERED
     error = case.error() + len(case.X) * EPS * case.largest
-    hold(contract.tile_is_of_block(case.kernel, case.X, case.K, 2 * error))
+    hold(contract.tile_is_of_block(compiled, case.X, case.K, 2 * error))
     return None
 
 

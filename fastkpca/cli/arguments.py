@@ -9,8 +9,11 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import Any, NoReturn
 
+import numpy as np
+
 from ..base.checks import check_count, check_memory_limit, is_number
 from ..base.spelling import did_you_mean
+from ..rows.times import as_times
 from .console import Refused
 
 DEFAULT_COMPONENTS = 5
@@ -144,10 +147,6 @@ def _split(text: str) -> list[str]:
 
 
 def _as_time(text: str) -> Any:
-    import numpy as np
-
-    from ..rows.times import as_times
-
     times = as_times(np.array([text], dtype=object))
     if times is None:
         raise ValueError

@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
+import fastkpca as fk
+
+from ..rows.convert import as_rows
 from .arguments import given, kernel_parameters
 from .console import progress_bars
 from .inputs import cleaned, columns_of_the_file, raw_table
+from .tables import read as tables
 
 
 def run_certify(options: argparse.Namespace) -> None:
     parameters = kernel_parameters(options)
-
-    import fastkpca as fk
 
     fk.get_kernel(options.kernel or "gaussian", **parameters)  # a wrong one is found before a file is read
     settings = given(options, "tol", "rows", "n_threads", "memory_limit", "guaranteed", "center")
@@ -32,8 +34,5 @@ def run_certify(options: argparse.Namespace) -> None:
 
 
 def _vectors(options: argparse.Namespace, progress: Any) -> np.ndarray:
-    from ..rows.convert import as_rows
-    from .tables import read as tables
-
     progress(f"reading {options.vectors}", 0, 0)
     return as_rows(tables.read(options.vectors, memory=options.memory_limit).X).all()

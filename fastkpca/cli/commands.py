@@ -25,15 +25,18 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from . import console
+import fastkpca as fk
+
+from ..model.plan import readable_size
+from ..rows.columns import listed
+from . import console, demo
 from .arguments import parser_of_all
 from .certify import run_certify
 from .fit import run_fit, run_plan, summary
 from .inputs import cleaned, columns_of_the_file, note_of_filled, read_new_rows, rereadable_input
 from .monitor import run_monitor, updated
 from .outputs import check_outputs, check_scores, spill_path, write_scores
-
-# what imports more than the package itself is imported where it is used: --help and wrong usage answer soon
+from .tables import write as scorefiles
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -69,8 +72,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _model_and_rows(options: argparse.Namespace, progress: Any) -> Iterator[tuple[Any, Any, Any]]:
     """(a model, the table of new rows, these rows with the values that the model fills); errors inside name columns as
     the file does."""
-    import fastkpca as fk
-
     model = fk.load(options.model, plugins=options.plugins)
     table = cleaned(read_new_rows(model, options, progress), options, model.lags)
     with columns_of_the_file(table, model.n_features):
@@ -81,13 +82,9 @@ def _model_and_rows(options: argparse.Namespace, progress: Any) -> Iterator[tupl
 
 
 def _project(options: argparse.Namespace) -> None:
-    from .tables import write as scorefiles
-
     target = options.output or "-"
     check_outputs([target], [options.file, options.model], options.force)
     check_scores(target, options)
-
-    import fastkpca as fk
 
     output = scorefiles.score_place(spill_path(target))
     with console.progress_bars(not options.quiet) as progress, _model_and_rows(options, progress) as (model, table, X):
@@ -101,8 +98,6 @@ def _update(options: argparse.Namespace) -> None:
     target = options.output or options.model
     check_outputs([options.output], [options.file], options.force)
 
-    import fastkpca as fk
-
     with console.progress_bars(not options.quiet) as progress:
         with _model_and_rows(options, progress) as (model, _, X):
             model = updated(model, X, options, progress)
@@ -112,11 +107,6 @@ def _update(options: argparse.Namespace) -> None:
 
 
 def _info(options: argparse.Namespace) -> None:
-    import fastkpca as fk
-
-    from ..model.plan import readable_size
-    from ..rows.columns import listed
-
     model = fk.load(options.model, plugins=options.plugins)
     print(summary(model))
     how = "each column minus its mean, over its standard deviation, also in new rows"
@@ -129,14 +119,10 @@ def _info(options: argparse.Namespace) -> None:
 
 
 def _kernels(options: argparse.Namespace) -> None:
-    import fastkpca as fk
-
     print(fk.list_kernels(load=options.load))
 
 
 def _demo(options: argparse.Namespace) -> None:
-    from . import demo
-
     with console.progress_bars(not options.quiet) as progress:
         demo.run(options.output, summary, force=options.force, progress=progress)
 

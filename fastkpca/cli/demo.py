@@ -11,7 +11,11 @@ from typing import Any
 
 import numpy as np
 
+import fastkpca as fk
+
+from .. import plot
 from .arguments import DEFAULT_COMPONENTS
+from .tables import write as scorefiles
 
 MODEL, SCORES, PLOT = "demo-model.kpca", "demo-scores.csv", "demo-scores.png"
 
@@ -78,11 +82,6 @@ def run(
     FileExistsError
         The folder holds other files and ``force`` is false.
     """
-    import fastkpca as fk
-
-    from .. import plot
-    from .tables import write as scorefiles
-
     folder = Path(folder)
     if _prepare(folder, force):
         print(f"overwriting the results of an earlier demo in {folder}")

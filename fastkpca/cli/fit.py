@@ -14,17 +14,24 @@ from typing import Any
 
 import numpy as np
 
+import fastkpca as fk
+
+from .. import plot
+from ..fit.baseline import fit_with_limits, held_back
+from ..fit.missing import fit_and_fill
+from ..model.result import component_table, facts
+from ..rows.convert import as_rows
+from ..rows.values import complete
 from .arguments import DEFAULT_COMPONENTS, given, kernel_parameters
 from .console import Refused, in_words_of_the_command, progress_bars, say
 from .inputs import cleaned, columns_of_the_file, file_name, health_of, raw_table, remember
 from .monitor import HEALTH, warn_of_ceiling
 from .outputs import check_charts, check_outputs, check_scores, spill_path, tell_written, write_scores
+from .tables import read as tables
+from .tables import write as scorefiles
 
 
 def run_fit(options: argparse.Namespace) -> int:
-    from .. import plot
-    from .tables import write as scorefiles
-
     if options.output == "-":
         raise Refused("a model is written into a file; give -o NAME.kpca")
     check_outputs([options.output, options.scores, options.plot, options.report], [options.file], options.force)
@@ -33,8 +40,6 @@ def run_fit(options: argparse.Namespace) -> int:
     if options.limits is not None and options.output is None:
         raise Refused("--limits are kept in the model; give -o NAME.kpca, too")
     settings = _settings(options)
-
-    import fastkpca as fk
 
     # MATLAB's variables include the scores
     mat = options.output if (options.output or "").lower().endswith(".mat") else None
@@ -91,11 +96,6 @@ def _report(model: Any, seconds: float, options: argparse.Namespace, *, for_pyth
 def _held_back(table: Any, options: argparse.Namespace, generator: np.random.Generator) -> tuple[Any, Any]:
     """(the rows that a model is made of, those that its limits are made of): a third at random, at most 4096; the last
     ones with --lags."""
-    from ..fit.baseline import held_back
-    from ..rows.convert import as_rows
-    from ..rows.values import complete
-    from .tables import read as tables
-
     whole = complete(as_rows(table.X, missing=True))
     n = int(whole.sum())
     if n < 3:
@@ -112,8 +112,6 @@ def _held_back(table: Any, options: argparse.Namespace, generator: np.random.Gen
 
 def _distribution(kernel: str) -> str | None:
     """The distribution that the kernel of this name comes from; None for fastkpca's own."""
-    import fastkpca as fk
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # get_kernel has said it
         holders = {e.distribution for e in fk.list_kernels() if kernel in (e.name, e.qualified, *e.aliases)}
@@ -123,8 +121,6 @@ def _distribution(kernel: str) -> str | None:
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
     """The arguments of ``kpca`` and ``plan`` but c, which needs the table. A wrong kernel is found before a file is
     read."""
-    import fastkpca as fk
-
     parameters = kernel_parameters(options)
     kernel = fk.get_kernel(options.kernel or "gaussian", **parameters)
     settings = given(options, "tol", "max_features", "method", "n_threads", "memory_limit", "standardize")
@@ -159,12 +155,6 @@ def _fitted(
     """The model of a table, with the names of its columns, and limits from the rows ``held`` if any.
 
     Scores are kept if ``scores_at`` is given; large ones wait in a file in its folder."""
-    import fastkpca as fk
-
-    from ..fit.baseline import fit_with_limits
-    from ..fit.missing import fit_and_fill
-    from .tables import write as scorefiles
-
     last: dict[str, Any] = {"return_scores": scores_at is not None, "progress": progress}
     last["out"] = None if scores_at is None else scorefiles.score_place(spill_path(scores_at))
     names = tuple(table.names or ())
@@ -199,8 +189,6 @@ def _fitted(
 def run_plan(options: argparse.Namespace) -> None:
     settings = _settings(options)
 
-    import fastkpca as fk
-
     with progress_bars(not options.quiet) as progress:
         table = cleaned(raw_table(options, progress), options, options.lags)
         settings["c"] = _components(table, options)
@@ -211,8 +199,6 @@ def run_plan(options: argparse.Namespace) -> None:
 
 def summary(model: Any, seconds: float | None = None) -> str:
     """Description of a model and of the accuracy of its eigenvalues, for the terminal."""
-    from ..model.result import component_table, facts
-
     heads, table = component_table(model, digits=12)
     width = [max(map(len, column)) for column in zip(heads, *table)]
     lines = ["  ".join(map(str.rjust, cells, width)) for cells in [heads, *table]]

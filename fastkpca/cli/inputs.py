@@ -15,9 +15,15 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
+from ..model.monitoring.health import Facts, findings_of, warn_of
 from ..model.plan import readable_size
+from ..rows.columns import RANGE_RATIO, listed
+from ..rows.convert import as_rows
 from .arguments import Parser, add_cells, add_columns, given
 from .console import Refused, say, without_password
+from .tables import read as tables
 
 
 def raw_table(options: argparse.Namespace, progress: Any, like: Sequence[str] | None = None, needs: int = 1) -> Any:
@@ -25,8 +31,6 @@ def raw_table(options: argparse.Namespace, progress: Any, like: Sequence[str] | 
 
     ``options.recalled``, where a model is used: what it remembers of the file that it was made of.
     """
-    from .tables import read as tables
-
     progress(f"reading {file_name(options.file)}", 0, 0)
     recalled = vars(options).get("recalled", {})
     options.read_as = _reading(options, recalled)
@@ -107,8 +111,6 @@ def remembered(model: Any, name: str) -> dict[str, Any]:
 def cleaned(table: Any, options: argparse.Namespace, lags: int = 0) -> Any:
     """The table without the rows that ``--drop-missing`` or ``--fill-missing`` drop, each with the ``lags`` rows before
     it; prints its notes."""
-    from .tables import read as tables
-
     if options.drop_missing or options.fill_missing:
         table = tables.without_missing(table, file_name(options.file), empty=options.fill_missing)
     if lags:
@@ -138,12 +140,6 @@ def health_of(table: Any, options: argparse.Namespace, limits: Any = None, *, sc
 
     ``scaled``: their ranges may differ; the library itself warns where they differ by far.
     """
-    import numpy as np
-
-    from ..model.monitoring.health import Facts, findings_of, warn_of
-    from ..rows.columns import RANGE_RATIO
-    from ..rows.convert import as_rows
-
     facts = Facts(as_rows(table.X, missing=True))
     varying = facts.ranges[facts.ranges > 0]
     scaled = scaled or varying.max(initial=0.0) > RANGE_RATIO * varying.min(initial=np.inf)
@@ -155,8 +151,6 @@ def health_of(table: Any, options: argparse.Namespace, limits: Any = None, *, sc
 
 def read_new_rows(model: Any, options: argparse.Namespace, progress: Any) -> Any:
     """The table of rows that a model is used on, as ``raw_table``."""
-    from ..rows.columns import listed
-
     of_model, d = own_columns(model)
     options.recalled = remembered(model, options.model)
     table = raw_table(options, progress, of_model, d)
@@ -171,11 +165,6 @@ def read_new_rows(model: Any, options: argparse.Namespace, progress: Any) -> Any
 
 def note_of_filled(table: Any, names: Sequence[str] | None) -> None:
     """Say how many missing values of the table the model fills, and in which columns."""
-    import numpy as np
-
-    from ..rows.columns import listed
-    from ..rows.convert import as_rows
-
     gaps = np.isnan(as_rows(table.X).all())
     of_rows, of_columns = gaps.any(axis=1), gaps.sum(axis=0)
     if of_rows.any():
@@ -189,7 +178,6 @@ def note_of_filled(table: Any, names: Sequence[str] | None) -> None:
 def columns_of_the_file(table: Any, needs: int = 1) -> Iterator[None]:
     """Columns in warnings and errors of the library by the numbers and names that the file gives them. Where rows are
     refused that hold NaN or infinity: all columns that do, with how many."""
-    from .tables import read as tables
 
     def renamed(message: Warning | str) -> str:
         def labels(found: re.Match[str]) -> str:

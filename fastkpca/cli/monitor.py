@@ -13,11 +13,19 @@ from typing import Any
 
 import numpy as np
 
+import fastkpca as fk
+
+from .. import plot
+from ..model.monitoring.novelty import NEAR_CEILING, share_of_ceiling
+from ..rows.convert import as_rows
 from ..rows.lags import lag_names
+from ..rows.times import as_times
+from ..rows.values import complete
 from . import inputs, monitored
 from .arguments import given
 from .console import Refused, progress_bars, say
 from .outputs import check_charts, check_ending, check_outputs, tell_written
+from .tables import read as tables
 
 _ALARM, _ASKED_ALARM, HEALTH = 3, 4, 5
 """Exit codes: rows beyond a limit; the same with --fail-on-alarm; none, but findings about columns or times."""
@@ -33,10 +41,6 @@ def run_monitor(options: argparse.Namespace) -> int:
     check_ending("contributions", options.contributions, ".csv", ".xlsx")
     if options.json and options.output == "-":
         raise Refused("--json and -o - both want standard output; give -o a file")
-
-    import fastkpca as fk
-
-    from .. import plot
 
     with contextlib.ExitStack() as stack:
         progress = stack.enter_context(progress_bars(not options.quiet))
@@ -97,8 +101,6 @@ def run_monitor(options: argparse.Namespace) -> int:
 
 def updated(model: Any, X: Any, options: argparse.Namespace, progress: Any) -> Any:
     """The model with more rows, as ``--forget``, ``--grow`` and ``--tol`` say."""
-    import fastkpca as fk
-
     if model._moments is None:
         raise Refused(f"{options.model} keeps no sums to add rows to; fit it with --keep-moments")
     grow = True if options.grow is None else options.grow or False
@@ -107,11 +109,6 @@ def updated(model: Any, X: Any, options: argparse.Namespace, progress: Any) -> A
 
 def _add_normal_rows(model: Any, X: Any, found: Any, options: argparse.Namespace, progress: Any) -> str:
     """Write the model again, with the rows that raise no alarm and lack no value; what was done, as text."""
-    import fastkpca as fk
-
-    from ..rows.convert import as_rows
-    from ..rows.values import complete
-
     if found.run_alarm is not None:
         return f"no rows added to {options.model}: the whole run is unlike the normal rows"
     rows = as_rows(X, missing=True)
@@ -124,8 +121,6 @@ def _add_normal_rows(model: Any, X: Any, found: Any, options: argparse.Namespace
 
 def _read(model: Any, options: argparse.Namespace, progress: Any, stack: contextlib.ExitStack) -> Any:
     """The rows of all files that are later than ``--since``, all of them named; None where there are none."""
-    from .tables import read as tables
-
     parts = []
     for file in options.files:
         # rows with missing values are refused after the health of the data is told
@@ -150,9 +145,6 @@ def _read(model: Any, options: argparse.Namespace, progress: Any, stack: context
 
 def _later(table: Any, options: argparse.Namespace, name: str) -> Any:
     """The rows of a table that are later than ``--since``; None where none is."""
-    from ..rows.times import as_times
-    from .tables import read as tables
-
     times = as_times(np.asarray(table.identifiers))
     if times is None:
         first = str(table.identifiers[0])
@@ -170,15 +162,11 @@ def _later(table: Any, options: argparse.Namespace, name: str) -> Any:
 
 def calibrated(model: Any, X: Any, confidence: float) -> Any:
     """Limits below which both statistics of normal rows stay with this probability."""
-    import fastkpca as fk
-
     return fk.kpca_limits(model, X, confidence=confidence, joint=True)
 
 
 def warn_of_ceiling(model: Any) -> None:
     """Say where the SPE of no row can rise far beyond its limit: far from all rows a Gaussian kernel has one value."""
-    from ..model.monitoring.novelty import NEAR_CEILING, share_of_ceiling
-
     share = share_of_ceiling(model, model.limits.spe)
     if share > NEAR_CEILING:
         say(
@@ -190,8 +178,6 @@ def warn_of_ceiling(model: Any) -> None:
 
 def _limits(model: Any, options: argparse.Namespace, progress: Any) -> Any:
     """Limits that the model keeps, at another confidence where one is given; or limits of the rows of ``--normal``."""
-    import fastkpca as fk
-
     confidence = options.limits or inspect.signature(fk.kpca_limits).parameters["confidence"].default
     if options.normal is not None:
         # limits of rows that were made to fit would be too low

@@ -12,8 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ..base.atomic import append, atomic
+from ..model.monitoring.contributions import foremost
 from .console import say, without_password
 from .outputs import text_format
+from .tables.write import write_table
 
 
 def write_rows(found: Any, every: np.ndarray, kept: np.ndarray, options: argparse.Namespace) -> None:
@@ -23,8 +26,6 @@ def write_rows(found: Any, every: np.ndarray, kept: np.ndarray, options: argpars
     """
     if options.output is None and options.append is None:
         return
-    from ..base.atomic import append
-
     columns = [found.t2, found.spe, *found.beyond.astype(int).T, *([] if found.filled is None else [found.filled])]
     head = [found.label_name, "T2", "SPE", "T2 beyond", "SPE beyond", *["filled"] * (found.filled is not None)]
     values = zip(*(column.tolist() for column in columns))
@@ -53,8 +54,6 @@ def write_contributions(found: Any, options: argparse.Namespace, progress: Any) 
 
 def as_json(found: Any, options: argparse.Namespace, code: int, progress: Any) -> str:
     """One line: what was found, with the first ``--alarms`` alarms and the columns behind them."""
-    from ..model.monitoring.contributions import foremost
-
     first = found.alarms[: options.alarms]
     which, labels = found.contributions(first, progress=progress), found.labels.tolist()
     alarms = []
@@ -108,8 +107,5 @@ def _csv(rows: Iterable[Sequence[Any]], options: argparse.Namespace) -> str:
 
 
 def _write(path: str, rows: Sequence[Sequence[Any]], options: argparse.Namespace) -> None:
-    from ..base.atomic import atomic
-    from .tables.write import write_table
-
     with atomic(path, overwrite=options.force) as file:
         write_table(file, path, rows, text_format(options))

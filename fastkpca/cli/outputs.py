@@ -9,14 +9,16 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
+from .. import plot
+from ..base.atomic import check_target
+from ..plot._report import require_charts
 from .arguments import PICTURES
 from .console import Refused
+from .tables import write
 
 
 def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str], force: bool) -> None:
     """Before any work: every output may be written, none is an input, no two are the same."""
-    from ..base.atomic import check_target
-
     taken = {os.path.realpath(path): f"the input {path!r}" for path in inputs if path != "-"}
     for path in outputs:
         if path in (None, "-"):
@@ -35,9 +37,7 @@ def check_ending(what: str, path: str | None, *endings: str) -> None:
     if not path.lower().endswith(endings):
         raise Refused(f"{what} are written as {', '.join(endings)}, which {path!r} does not end with")
     if path.lower().endswith(".xlsx"):
-        from .tables.write import require_openpyxl
-
-        require_openpyxl()
+        write.require_openpyxl()
 
 
 def check_charts(options: argparse.Namespace) -> None:
@@ -45,12 +45,8 @@ def check_charts(options: argparse.Namespace) -> None:
     check_ending("plots", options.plot, *PICTURES)
     check_ending("reports", options.report, ".html", ".htm")
     if options.plot is not None:
-        from .. import plot
-
         plot.require_matplotlib()
     if options.report is not None:
-        from ..plot._report import require_charts
-
         require_charts()
 
 
@@ -64,15 +60,11 @@ def check_scores(path: str | None, options: argparse.Namespace) -> None:
 
 def text_format(options: argparse.Namespace) -> Any:
     """Digits and decimals of numbers in text: those of the file that was read, unless ``--digits`` says how many."""
-    from .tables.write import Format
-
-    return Format(6 if options.digits is None else options.digits, options.read_as.get("decimal", "."))
+    return write.Format(6 if options.digits is None else options.digits, options.read_as.get("decimal", "."))
 
 
 def write_scores(path: str, scores: Any, table: Any, options: argparse.Namespace) -> None:
     """Write scores of the rows of a table with the names of these, where it has some."""
-    from .tables import write
-
     column = "id" if (options.id or "").isdigit() else options.id
     identifiers = None if table.identifiers is None else (column, table.identifiers)
     if path == "-":

@@ -175,8 +175,7 @@ def add_cells(parser: argparse.ArgumentParser, who: str) -> None:
     what = "does the first line name the columns; auto: yes where it holds words over numbers, or counts (years)"
     text.add_argument("--header", choices=("auto", "yes", "no"), help=what)
     text.add_argument("--decimal", choices=(".", ","), help="decimal point or comma, also of what is written (.)")
-    what = "separator of thousands: , or . or _ or ' or a space"
-    text.add_argument("--thousands", choices=SEPARATORS, metavar="SIGN", help=what)
+    text.add_argument("--thousands", choices=SEPARATORS, metavar="SIGN", help="thousands separator: , . _ ' or a space")
     what = "words for missing values beside NA, NaN, ? and the like; --na-values=--- where they begin with -"
     text.add_argument("--na-values", type=_names, metavar="LIST", help=what)
     text.add_argument("--skip-rows", type=_whole, metavar="N", help="leave out the first N lines, above the names")
@@ -214,8 +213,7 @@ def _add_input(parser: argparse.ArgumentParser, *, new_rows: bool, fills: bool =
 
 
 def _add_digits(parser: argparse._ActionsContainer) -> None:
-    text = "significant digits of numbers in text (6); 17: all of them"
-    parser.add_argument("--digits", type=_digits, metavar="N", help=text)
+    parser.add_argument("--digits", type=_digits, metavar="N", help="significant digits in text (6); 17: all of them")
 
 
 def _add_plugins(parser: argparse.ArgumentParser) -> None:
@@ -408,8 +406,7 @@ def _add_resources(work: argparse._ActionsContainer) -> None:
 def _add_certify(certify: argparse.ArgumentParser) -> None:
     _add_kernel(certify, "gaussian")
     work = certify.add_argument_group("work")
-    text = f"{TOL}: a fit follows where one pass does not reach it"
-    work.add_argument("--tol", type=float, metavar="T", help=text)
+    work.add_argument("--tol", type=float, metavar="T", help=f"{TOL}: a fit follows where one pass does not reach it")
     text = "rows to draw in place of the pass over the kernel values, for wider intervals in a tenth of the time"
     work.add_argument("--rows", type=int, metavar="M", help=text)
     work.add_argument("--guaranteed", action="store_true", help="only intervals that hold for certain")
@@ -429,22 +426,18 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     text = "give each row the N rows before it as further columns, as in temp[-1]: faults in the dynamics show"
     work.add_argument("--lags", type=_whole, default=0, metavar="N", help=text)
     work.add_argument("--tol", type=float, metavar="T", help=TOL)
-    text = "spend at most so many features, with the intervals that result"
-    work.add_argument("--max-features", type=int, metavar="N", help=text)
+    work.add_argument("--max-features", type=int, metavar="N", help="at most N features with the intervals that result")
     work.add_argument("--method", help="auto, dense, features or krylov (auto)")
     _add_resources(work)
 
 
 def _add_output(fit: argparse.ArgumentParser) -> None:
     out = fit.add_argument_group("output")
-    text = "write the model, for 'fastkpca project'; NAME.mat: for MATLAB"
-    out.add_argument("-o", "--output", metavar="MODEL", help=text)
-    text = "write the scores: .csv, .csv.gz, .xlsx or .npy; - is standard output"
-    out.add_argument("--scores", metavar="FILE", help=text)
+    out.add_argument("-o", "--output", metavar="MODEL", help="the model for 'fastkpca project'; NAME.mat: for MATLAB")
+    out.add_argument("--scores", metavar="FILE", help="the scores: .csv, .csv.gz, .xlsx or .npy; - is standard output")
     _add_digits(out)
     text = "keep control limits in the model, for 'fastkpca monitor': a third of the rows, at most 4096, are held back"
     out.add_argument("--limits", type=_confidence, metavar="C", help=f"{text} from the fit; C as in 0.99")
-    text = "keep the sums that 'fastkpca update' adds rows to"
-    out.add_argument("--keep-moments", action="store_true", help=text)
+    out.add_argument("--keep-moments", action="store_true", help="keep the sums that 'fastkpca update' adds rows to")
     out.add_argument("--plot", metavar="FILE", help=f"plot the first two components: {' '.join(PICTURES)}")
     _add_report(out)

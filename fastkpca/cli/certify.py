@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
-
-import numpy as np
 
 import fastkpca as fk
 
@@ -23,7 +20,8 @@ def run_certify(options: argparse.Namespace) -> None:
     settings = given(options, "tol", "rows", "n_threads", "memory_limit", "guaranteed", "center")
     with progress_bars(not options.quiet) as progress:
         table = cleaned(raw_table(options, progress), options)
-        V = _vectors(options, progress)
+        progress(f"reading {options.vectors}", 0, 0)
+        V = as_rows(tables.read(options.vectors, memory=options.memory_limit).X).all()
         if table.kept is not None and len(V) == len(table.kept):
             V = V[table.kept]  # as the rows that --drop-missing leaves
         with columns_of_the_file(table):
@@ -31,8 +29,3 @@ def run_certify(options: argparse.Namespace) -> None:
                 table.X, options.kernel, V, rng=options.seed, progress=progress, **settings, **parameters
             )
     print(found)
-
-
-def _vectors(options: argparse.Namespace, progress: Any) -> np.ndarray:
-    progress(f"reading {options.vectors}", 0, 0)
-    return as_rows(tables.read(options.vectors, memory=options.memory_limit).X).all()

@@ -55,10 +55,8 @@ def _prepare(folder: Path, force: bool) -> bool:
     existing = set(os.listdir(folder))
     others = existing - {MODEL, SCORES, PLOT}
     if others and not force:
-        raise FileExistsError(
-            f"the folder {str(folder)!r} holds other files (such as {min(others)!r}); choose another with --output, "
-            "or add the demo's files to it with --force"
-        )
+        advice = "choose another with --output, or add the demo's files to it with --force"
+        raise FileExistsError(f"the folder {str(folder)!r} holds other files (such as {min(others)!r}); {advice}")
     return bool(existing - others)
 
 

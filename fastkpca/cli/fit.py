@@ -48,14 +48,14 @@ def run_fit(options: argparse.Namespace) -> int:
         kernel = fk.get_kernel(options.kernel or "gaussian", **kernel_parameters(options))
         scaled = kernel.scales_columns or not kernel.takes_points
         scaled = scaled or options.limits is not None or options.standardize is not None
-        _, facts = health_of(table, options, scaled=scaled)
+        _, columns = health_of(table, options, scaled=scaled)
         table = cleaned(table, options, options.lags)
         held = None
         if options.limits is not None:
             settings["rng"] = np.random.default_rng(options.seed)
             table, held = _held_back(table, options, settings["rng"])
         start, scores_at = time.perf_counter(), options.scores or options.plot or options.report or mat
-        model = _fitted(table, held, facts.run, settings, scores_at, options, progress)
+        model = _fitted(table, held, columns.run, settings, scores_at, options, progress)
         remember(model, options)
         seconds = time.perf_counter() - start
         if options.health:

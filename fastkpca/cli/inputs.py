@@ -36,17 +36,14 @@ def raw_table(options: argparse.Namespace, progress: Any, like: Sequence[str] | 
     options.read_as = _reading(options, recalled)
     table = tables.read(
         options.path,
-        var=options.var,
-        columns=options.columns,
-        skip_columns=options.skip_columns,
-        label_column=vars(options).get("label_column"),
-        like=like,
-        needs=needs,
-        id_column=options.id,
         called=file_name(options.file),
         allow_missing=options.drop_missing or options.fill_missing,
         memory=vars(options).get("memory_limit"),
+        like=like,
+        needs=needs,
+        id_column=options.id,
         recalled=recalled,
+        **given(options, "var", "columns", "skip_columns", "label_column"),
         **options.read_as,
     )
     if options.id is None and table.identifiers is not None:

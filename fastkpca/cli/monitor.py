@@ -131,11 +131,9 @@ def _read(model: Any, options: argparse.Namespace, progress: Any, stack: context
         if options.since is not None and options.id is None:
             raise Refused("--since needs the times of the rows; give --id COLUMN, the column that holds them")
         if table.identifiers is None:
-            numbers = range(1, table.n_rows + 1)
-            several = len(options.files) > 1
-            table.identifiers = (
-                np.array([f"{file}:{i}" for i in numbers], dtype=object) if several else np.array(numbers)
-            )
+            table.identifiers = np.arange(1, table.n_rows + 1)
+            if len(options.files) > 1:
+                table.identifiers = np.array([f"{file}:{i}" for i in table.identifiers], dtype=object)
         if options.since is not None:
             table = _later(table, options, inputs.file_name(file))
         parts += [] if table is None else [table]

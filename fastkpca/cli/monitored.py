@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import math
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -78,26 +77,15 @@ def nothing_new(options: argparse.Namespace) -> int:
 
 
 def _json(options: argparse.Namespace, code: int, n_rows: int, n_alarms: int, **more: Any) -> str:
-    facts = {
-        "model": options.model,
-        "files": [*map(without_password, options.files)],
-        "rows": n_rows,
-        "n_alarms": n_alarms,
-    }
+    files = [*map(without_password, options.files)]
+    facts = {"model": options.model, "files": files, "rows": n_rows, "n_alarms": n_alarms}
     return json.dumps(_plain(facts | {"exit_code": code, "health": options.health} | more), allow_nan=False)
 
 
 def _plain(value: Any) -> Any:
     """The value in JSON's types: Python numbers, null for NaN and infinity, times as text."""
-    if isinstance(value, dict):
-        return {key: _plain(x) for key, x in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(x) for x in value]
-    if isinstance(value, float | np.floating):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, np.integer | np.bool_):
-        return value.item()
-    return value if isinstance(value, str | int | bool | None) else str(value)
+    text = json.dumps(value, default=lambda x: x.item() if isinstance(x, np.number | np.bool_) else str(x))
+    return json.loads(text, parse_constant=lambda name: None)
 
 
 def _csv(rows: Iterable[Sequence[Any]], options: argparse.Namespace) -> str:

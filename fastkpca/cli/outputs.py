@@ -73,8 +73,8 @@ def write_scores(path: str, scores: Any, table: Any, options: argparse.Namespace
         write.write_scores(path, scores, options.force, identifiers, text_format(options))
 
 
-def tell_written(paths: dict[str, str | None], file: Any = None) -> None:
-    """A line for each file that was written, after what it is; on standard output unless ``file`` says where."""
+def tell_written(paths: dict[str, str | None], file: Any) -> None:
+    """A line for each file that was written, after what it is."""
     for what, path in paths.items():
         if path not in (None, "-"):
             print(f"{what:<18}{path}", file=file)

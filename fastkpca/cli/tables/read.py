@@ -29,10 +29,7 @@ from .text import TextFile
 
 _NOT_TEXT = {".xls": "an old spreadsheet", ".ods": "a spreadsheet", ".feather": "a Feather file",
              ".pkl": "a pickle", ".pickle": "a pickle", ".kpca": "a fastkpca model"}  # fmt: skip
-_READABLE = (
-    "csv (.csv .tsv .txt, also .gz), .xlsx, SQLite, DuckDB, .npy, .npz, .mat, HDF5, zarr, Parquet, Arrow files can be "
-    "read"
-)
+_READABLE = ".csv .tsv .txt (also .gz), .xlsx, SQLite, DuckDB, .npy, .npz, .mat, HDF5, zarr, Parquet, Arrow can be read"
 
 
 def read(
@@ -90,12 +87,10 @@ def read(
     suffix = Path(path).suffix.lower()
     is_book = start.startswith(b"PK") and (suffix == ".xlsx" or sheets.is_workbook(path))
     is_database = sheets.is_database(start)
-    for option, given, kind in (
-        ("--sheet", form.sheet and not is_book, "a spreadsheet (.xlsx)"),
-        ("--query", form.query and not is_database, "a database"),
-    ):
-        if given:
-            raise DataFileError(f"{name} is not {kind}; leave out {option}")
+    if form.sheet and not is_book:
+        raise DataFileError(f"{name} is not a spreadsheet (.xlsx); leave out --sheet")
+    if form.query and not is_database:
+        raise DataFileError(f"{name} is not a database; leave out --query")
     if start.startswith(b"\x93NUMPY"):
         _refuse_var(name, var, ".npy")
         # the number of values may overflow, which is an error of its own

@@ -233,8 +233,9 @@ class TextFile:
             if len(taken) > 1 and taken[0] == 0 and self._counts_rows():
                 taken = taken[1:]
                 notes.append("column 1 has no name and counts the rows: left out (--columns takes it all the same)")
-            if selection.like is None:
-                notes += [self._note_of_numbers(i) for i in taken if self._numbers_rows(i)]
+            for i in filter(self._numbers_rows, taken if selection.like is None else ()):
+                label, key = column_label(i, self.names), column_keys([i], self.names)
+                notes.append(f"{label} counts as data; --id {key} takes it as the names of the rows")
         self._refuse_words(taken)
         X, texts = self._collected(taken, [i for i in chosen[1:] if i is not None], notes)
         self._refuse_undecoded(texts)
@@ -312,11 +313,10 @@ class TextFile:
         types |= dict.fromkeys(extra, object)
         if len(taken) == self.n_columns:
             types = np.float64  # a type for each of thousands of columns takes twice as long
-        given: list[str] = [*self.reading.na_values]
         options: dict[str, Any] = {"na_filter": False}
-        if self.allow_missing or given:
-            words = [x + end for x in [*_SPELLINGS, *given] for end in ("", " ")]
-            options = {"na_filter": True, "na_values": dict.fromkeys(taken, words)}
+        if self.allow_missing or self.reading.na_values:
+            words = [x + end for x in [*_SPELLINGS, *self.reading.na_values] for end in ("", " ")]
+            options = {"na_values": dict.fromkeys(taken, words)}
         last = self.n_columns - 1 - self.open_end  # a line that is short has no value there
         with self._errors(), self.opener(self.path, "rb") as file:
             text = io.TextIOWrapper(_LineLimit(file, self._most), self.encoding, _ESCAPED, newline="")  # type: ignore[type-var]
@@ -442,10 +442,6 @@ class TextFile:
         column = self._column(i)
         is_named = self.names is not None and self.names[i].lower() in ("id", "index")
         return is_named and all(cell.isdecimal() for cell in column) and len(set(column)) == len(column) > 1
-
-    def _note_of_numbers(self, i: int) -> str:
-        key = column_keys([i], self.names)
-        return f"{column_label(i, self.names)} counts as data; --id {key} takes it as the names of the rows"
 
     def _refuse_words(self, taken: list[int]) -> None:
         """Raise DataFileError where columns are made of words."""

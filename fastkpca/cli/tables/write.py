@@ -64,10 +64,7 @@ class Format(NamedTuple):
         def text(value: Any) -> str:
             if type(value) is not float:
                 return str(value)
-            shown = format(value, form)
-            if value != value:
-                return ""
-            return shown if decimal == "." else shown.replace(".", decimal)
+            return "" if value != value else format(value, form).replace(".", decimal)
 
         lines = csv.writer(file, delimiter="," if decimal == "." else ";", lineterminator="\n")
         lines.writerows(map(text, row) for row in rows)

@@ -125,6 +125,11 @@ CASES: dict[str, Case] = {
         "; leave out --sheet",
         lambda: fit_table("--decimal", ","),
     ),
+    "--query of a text": (
+        lambda: fit_table("--decimal", ",", "--query", "select 1"),
+        "; leave out --query",
+        lambda: fit_table("--decimal", ","),
+    ),
     "a sheet of several": (
         lambda: read(workbook()),
         "; choose one with --sheet: A, B",

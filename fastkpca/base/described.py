@@ -9,9 +9,6 @@ from importlib import metadata, util
 from pathlib import PurePath
 from typing import Any
 
-RE_EXPORTS = 4
-"""Modules that a name may be passed on through."""
-
 
 def points(group: str) -> tuple[list[tuple[metadata.Distribution, str, str]], list[str]]:
     """((distribution, name, value) of every entry point of a group, what could not be read of the group).
@@ -89,31 +86,31 @@ def first_line(value: str) -> str:
     """The first line of the docstring of "module:attribute", taken from its source; "" where there is none."""
     module, _, attribute = value.partition("[")[0].replace(" ", "").partition(":")
     try:
-        doc = _docstring(module, attribute.split("."), RE_EXPORTS) or ""
-    except Exception:  # no source, or none that Python can read
+        doc = _docstring(module, attribute.split(".")) or ""
+    except Exception:  # no source, none that Python can read, or no such attribute
         return ""
     return doc.strip().partition("\n")[0].strip()
 
 
-def _docstring(module: str, names: list[str], left: int) -> str | None:
+def _docstring(module: str, names: list[str]) -> str | None:
     spec = _spec(module)
-    tree = ast.parse(spec.loader.get_source(module))
-    package = module if spec.submodule_search_locations is not None else module.rpartition(".")[0]
-    body: list[ast.stmt] = tree.body
-    node: Any
+    node: Any = ast.parse(spec.loader.get_source(module))
     for i, name in enumerate(names):
-        for node in reversed(body):  # the last one is what an import finds
-            if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
-                break
-            if isinstance(node, ast.ImportFrom) and left:
-                known = [alias.name for alias in node.names if (alias.asname or alias.name) == name]
-                if known:
-                    there = util.resolve_name("." * node.level + (node.module or ""), package)
-                    return _docstring(there, [known[0], *names[i + 1 :]], left - 1)
-        else:
-            return None
-        body = node.body
+        node = next(x for x in reversed(node.body) if name in _bound_by(x))  # the last one is what an import finds
+        if isinstance(node, ast.ImportFrom):  # passed on from another module
+            package = module if spec.submodule_search_locations is not None else module.rpartition(".")[0]
+            there = util.resolve_name("." * node.level + (node.module or ""), package)
+            return _docstring(there, [_bound_by(node)[name], *names[i + 1 :]])
     return ast.get_docstring(node)
+
+
+def _bound_by(node: ast.stmt) -> dict[str, str]:
+    """The names that a definition or an import binds, and what the module that it is taken from calls them."""
+    if isinstance(node, ast.ImportFrom):
+        return {alias.asname or alias.name: alias.name for alias in node.names}
+    if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+        return {node.name: node.name}
+    return {}
 
 
 def _spec(module: str) -> Any:

@@ -276,7 +276,7 @@ def register_kernel(name: str, kernel: Any, overwrite: bool = False) -> ExitStac
     doc = (getattr(kernel, "__doc__", None) or "").strip().partition("\n")[0]
     entry = KernelEntry(name, repr(kernel), _SESSION, summary=doc, target=kernel)
     before = {name: SESSION[name]} if name in SESSION else {}
-    holders = [e.distribution for e in KERNELS.plugins()[0] if e.name == name] + ["this session"] * len(before)
+    holders = [e.distribution for e in KERNELS.plugins() if e.name == name] + ["this session"] * len(before)
     if holders and not overwrite:
         raise ValueError(
             f"the kernel name {name!r} is in use by {', '.join(holders)}; choose another name, or pass overwrite=True"
@@ -339,7 +339,7 @@ def installed_entries(cls: type) -> list[KernelEntry]:
         module, _, attribute = entry.value.partition(":")
         return vars(sys.modules.get(module, object)).get(attribute) is cls
 
-    return [entry for entry in KERNELS.plugins()[0] if names(entry)]
+    return [entry for entry in KERNELS.plugins() if names(entry)]
 
 
 # Origin of a kernel -----------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ whitened, its largest singular value. Permuting the rows of one view permutes th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -123,9 +123,13 @@ def over_permutations(
     """
     generator, order = check_rng(rng), np.arange(n)
     threads = max(1, min(parallel.resolve_threads(n_threads), HELD_BYTES // max(n_bytes, 1)))
+
+    def measured(orders: list[np.ndarray]) -> Iterator[Any]:
+        return parallel.run(lambda i: measure(orders[i]), len(orders), n_threads=threads)
+
     values, identity = [measure(order)], []
     for start in range(0, permutations, 4 * threads):
         orders = [generator.permutation(n) for _ in range(min(4 * threads, permutations - start))]
-        values += parallel.run(lambda i, orders=orders: measure(orders[i]), len(orders), n_threads=threads)
+        values += measured(orders)
         identity += [np.array_equal(permuted, order) for permuted in orders]
     return np.array(values), np.array(identity, dtype=bool)

@@ -618,7 +618,7 @@ def test_npy_is_mapped_and_not_copied(tmp_path):
     np.testing.assert_array_equal(table.labels, X[:, 1])
     table = tables.read(tmp_path / "x.npy", id_column="1")
     assert table.X[:].tolist() == X[:, 1:].tolist() and table.identifiers.tolist() == [0.0, 3.0, 6.0, 9.0]
-    scorefiles.score_writer(tmp_path / "s.csv")(X[:, 1:].astype(np.float32) / 10, False, ("a,b", table.identifiers))
+    scorefiles.write_scores(tmp_path / "s.csv", X[:, 1:].astype(np.float32) / 10, False, ("a,b", table.identifiers))
     assert (tmp_path / "s.csv").read_text().startswith('"a,b",PC1,PC2\n0,0.1,0.2\n3,0.4,0.5\n')
 
 
@@ -741,10 +741,10 @@ def test_what_only_calls_itself_a_mat_of_version_73(tmp_path):
 def test_scores_come_back_exactly(tmp_path, dtype, suffix):
     scores = np.random.default_rng(0).standard_normal((9001, 3)).astype(dtype) * np.array([1e-30, 1, 1e30], dtype)
     path = tmp_path / ("s" + suffix)
-    scorefiles.score_writer(path)(scores, False)
+    scorefiles.write_scores(path, scores, False)
     with pytest.raises(FileExistsError):
-        scorefiles.score_writer(path)(scores, False)
-    scorefiles.score_writer(path)(scores, True)
+        scorefiles.write_scores(path, scores, False)
+    scorefiles.write_scores(path, scores, True)
     table = tables.read(path)
     assert table.X.astype(dtype).tobytes() == scores.tobytes()
     assert suffix == ".npy" or table.names == ["PC1", "PC2", "PC3"]

@@ -12,7 +12,7 @@ from ..base.protocol import Cost, Offer
 from ..base.spelling import with_suggestion
 from ..maps.toeplitz import MAX_DENSE_MODES
 from ..model.plan import Candidate, RunSettings, Step, readable_size, total_seconds
-from ..products.rates import RATE, eigen_seconds
+from ..products.rates import RATE, ROW_ENTRIES, eigen_seconds
 from ..solve.costs import MOST_COLUMNS, check_seconds, step_seconds
 from ..solve.moments import narrow_block
 from . import footprint
@@ -206,7 +206,7 @@ def _steps(problem: Problem, offer: Offer, probe: SpectrumProbe) -> list[Step]:
     """Steps of a run with the map: the map, a pass over the rows, eigenpairs, scores."""
     n, d, cost = problem.data.n_samples, problem.data.n_features, offer.cost
     k, D = components_expected(problem, probe), cost.n_features
-    form, reading = cost.row_flops / RATE.features, 4 * d / RATE.rows
+    form, reading = cost.row_flops / RATE.features, 4 * (d + ROW_ENTRIES) / RATE.rows
     if cost.moment_flops is not None:
         moment, scores = cost.moment_flops / RATE.features, k * form
         eigen = _iterated_seconds(problem, cost, probe)

@@ -134,6 +134,10 @@ pace of the third: what takes seconds whatever the vectors, as calls do, takes a
 RATE = RATES[multiindex.INSTRUCTION_SET]
 
 
+ROW_ENTRIES = 8
+"""What a row takes beside its entries, in these, where NumPy reads rows of few columns."""
+
+
 def takes_blas(d: int) -> bool:
     """True if tiles of rows with d columns form distances by BLAS: reading values is then faster than making them."""
     return d > DIRECT
@@ -184,7 +188,7 @@ def evaluation_columns(kernel: Kernel, d: int) -> int:
 
 def reading_seconds(n: float, d: int) -> float:
     """Predicted seconds of checking, copying and summarising n rows, before anything is run."""
-    return 3.0 * n * d / RATE.rows
+    return 3.0 * n * (d + ROW_ENTRIES) / RATE.rows
 
 
 def pivots_cost(rank: float, kernel_flops: float, residual: float, *, candidates: int) -> Cost:

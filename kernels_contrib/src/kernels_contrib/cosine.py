@@ -53,7 +53,9 @@ class Cosine(Kernel):
         d = data.n_features
         if d > max_features:
             return ()
-        return (Offer("unit rows", Cost(d, row_flops=6.0 * d, memory=8.0 * d * d), lambda sample: UnitRowsMap(d)),)
+        return (
+            Offer("unit rows", Cost(d, row_flops=200.0 + 16.0 * d, memory=8.0 * d * d), lambda sample: UnitRowsMap(d)),
+        )
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
         return UnitRowsMap(int(header["n_features"]))

@@ -364,7 +364,7 @@ def test_a_map_that_misses_for_far_rows_is_followed_by_one_that_finds_them(tol):
     X = np.random.default_rng(7).standard_t(3, (20_000, 1))
     model = fk.kpca(X, "gaussian", 10, sigma=4.0, tol=tol)
     assert model.info["features_tried"] == "monomial"
-    assert (model.plan.method, model.plan.name, model.bound_kind) == ("features", "pivots", "guaranteed")
+    assert model.plan.name in ("fourier", "pivots") and model.bound_kind == "guaranteed"
     assert model.failure_probability == 0.0 and intervals.width(model) <= tol
     exact = fk.kpca(X, "gaussian", 10, sigma=4.0, tol=1e-8, method="krylov")
     assert (model.eigenvalue_bounds[:, 0] <= exact.eigenvalue_bounds[:, 1]).all()

@@ -53,20 +53,20 @@ def make_plan(problem: Problem) -> Plan:
     MemoryError
         The same, where what the process may still take is the limit.
     """
+    lapack = dense.estimate(problem)
     try:
-        return _plan(problem, _candidates(problem))
+        return _plan(problem, _candidates(problem, lapack), lapack)
     except NoRouteError as error:
         if not problem.budget.capped:
             raise
         raise MemoryError(f"{error}; {process_memory.describe_limit()}") from None
 
 
-def _candidates(problem: Problem) -> list[Candidate]:
+def _candidates(problem: Problem, lapack: Candidate) -> list[Candidate]:
     """Candidates of all routes that may be taken, after as many probes as are worth their cost."""
     kernel, data, target, budget = problem.kernel, problem.data, problem.target, problem.budget
     held_out = target.is_loose and target.tol_is_required
     probe, spent = NO_PROBE, 0.0
-    lapack = [dense.estimate(problem)] if target.method in ("auto", "dense") else []
     while True:
         candidates = _estimates(problem, probe, lapack)
         seconds, memory = probe_cost(kernel, data, probe.level, held_out=held_out)
@@ -74,28 +74,22 @@ def _candidates(problem: Problem) -> list[Candidate]:
         best = _best_seconds(x for x in candidates if not x.is_lower_bound)
         cheap = spent < np.inf and spent <= PROBE_FRACTION * best
         anyway = seconds <= DUPLICATES_FRACTION * best and not kernel.without_maps
-        if _is_fixed(problem, candidates) or not (cheap and memory <= budget.memory):
-            break
-        if not (anyway or _undecided(candidates, probe)):
-            break
+        helps = not _is_fixed(problem, candidates) and (anyway or _undecided(candidates, probe))
+        if not (helps and cheap and memory <= budget.memory):
+            return candidates
         probe = probed(kernel, data, probe.level, held_out=held_out, n_threads=budget.n_threads)
-    # without a probe, and without another route that fits, block Krylov is estimated all the same
-    has_candidates = probe.level or _best_seconds(candidates) < np.inf
-    return candidates if has_candidates else _with_lower_bounds(candidates + _krylov(problem, probe, candidates), probe)
 
 
-def _estimates(problem: Problem, probe: SpectrumProbe, lapack: list[Candidate]) -> list[Candidate]:
-    """Candidates by what is known so far; without a probe nothing is known of block Krylov."""
-    candidates = list(lapack)
-    if problem.target.method in ("auto", "features"):
-        candidates += feature_estimate.estimate(problem, probe, _best_seconds(lapack))
-    candidates += _krylov(problem, probe, candidates) if probe.level else []
+def _estimates(problem: Problem, probe: SpectrumProbe, lapack: Candidate) -> list[Candidate]:
+    """Candidates by what is known so far; without a probe block Krylov is estimated only where nothing else fits."""
+    method = problem.target.method
+    candidates = [lapack] if method in ("auto", "dense") else []
+    if method in ("auto", "features"):
+        candidates += feature_estimate.estimate(problem, probe, _best_seconds(candidates))
+    others = _best_seconds(candidates)
+    if method in ("auto", "krylov") and (probe.level or others == np.inf):
+        candidates += krylov.estimate(problem, probe, others)
     return _with_lower_bounds(candidates, probe)
-
-
-def _krylov(problem: Problem, probe: SpectrumProbe, others: list[Candidate]) -> list[Candidate]:
-    asked = problem.target.method in ("auto", "krylov")
-    return krylov.estimate(problem, probe, _best_seconds(others)) if asked else []
 
 
 def _best_seconds(candidates: Iterable[Candidate]) -> float:
@@ -160,7 +154,7 @@ def with_every_offer(problem: Problem, plan: Plan) -> Plan:
     return replace(plan, candidates=plan.candidates + tuple(x for x in further if (x.method, x.name) not in known))
 
 
-def _plan(problem: Problem, candidates: list[Candidate]) -> Plan:
+def _plan(problem: Problem, candidates: list[Candidate], lapack: Candidate) -> Plan:
     rows = problem.rows
     best, reason = _choose(candidates, problem)
     if problem.given_map is not None:
@@ -170,7 +164,6 @@ def _plan(problem: Problem, candidates: list[Candidate]) -> Plan:
     if rows.sequential and best.method != "features":
         size = readable_size(float(problem.data.n_samples * problem.data.n_features * rows.dtype.itemsize))
         reason = f"{reason}; loads all rows ({size}), which come in order only"
-    lapack = next((x for x in candidates if x.method == "dense"), None) or dense.estimate(problem)
     otherwise = _lapack_instead(lapack) if best.method != "dense" else ""
     return Plan(best.method, best.name, reason, tuple(candidates), otherwise)
 

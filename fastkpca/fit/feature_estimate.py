@@ -17,7 +17,7 @@ from ..solve.costs import MOST_COLUMNS, check_seconds, step_seconds
 from ..solve.moments import narrow_block
 from . import footprint
 from .convergence import expected_runs
-from .growth import refinement_costs
+from .growth import RefinementCosts
 from .narrowing import MORE_VECTORS, vectors_bytes
 from .offers import MAX_FEATURES, PivotOffer, of_at_most, offers_of_maps, offers_within, pivot_count
 from .probe import NO_PROBE, SpectrumProbe, components_expected, components_held
@@ -51,9 +51,8 @@ def estimate(problem: Problem, probe: SpectrumProbe, most_seconds: float) -> lis
     largest = most if target.free else _largest_map(problem, hold, most, pivots=False)
     pivots = 0 if probe.pivots is None else _largest_map(problem, hold, pivots=True)
     offers = [x for x in offers if x.cost.moment_flops is not None or x.cost.n_features <= largest]
-    if offers and target.forced:
-        pass  # nothing could follow a map that misses tol
-    elif probe.level and (probe.share(1) > 0.0 or target.method == "features"):
+    # nothing could follow a map that misses tol, where the method was given
+    if probe.level and not (offers and target.forced) and (probe.share(1) > 0.0 or target.method == "features"):
         known = {x.name for x in offers}
         offers += [x for x in _truncated(problem, probe, largest, pivots, most_seconds) if x.name not in known]
     if not offers:
@@ -163,7 +162,7 @@ def candidate_of(
     if rows:
         memory += vectors_bytes(problem.data.n_samples, hold + MORE_VECTORS)
         name = "pass over kernel values" if rows >= problem.data.n_samples else f"{rows} rows of the residual"
-        steps.append(Step(name, refinement_costs(problem).some_or_all(rows, hold + MORE_VECTORS, hold)))
+        steps.append(Step(name, RefinementCosts(problem).some_or_all(rows, hold + MORE_VECTORS, hold)))
     obstacle = footprint.too_much(memory, limit)
     if obstacle and needed(0.0) <= limit:
         held = readable_size(each * min(hold, D))

@@ -42,7 +42,7 @@ from .components import (
     largest_of,
     leading_of,
 )
-from .growth import Refinement, State, cheapest_map, refinement_costs
+from .growth import Refinement, RefinementCosts, State, cheapest_map
 from .narrowing import MORE_VECTORS, Narrowed, Vectors, bounded_again, narrowed, refined_by_pass, takes_pass, vectors_of
 from .offers import PivotOffer
 from .probe import COST_FACTOR, SIZES
@@ -141,7 +141,7 @@ class _Run:
     rounds: int = 0
 
     def __post_init__(self) -> None:
-        self.costs = refinement_costs(self.problem)
+        self.costs = RefinementCosts(self.problem)
         self.settings = self.candidate.settings
         self.n_vectors = (self.problem.target.n_components or 0) + MORE_VECTORS  # eigenvectors of the map
 
@@ -460,7 +460,7 @@ def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
     trial = feature_map.quick_moments()
     if trial is None:
         return False
-    trial.update(problem.some_rows(SIZES[0].rows))
+    trial.update(problem.some_rows(SIZES[0][0]))
     return trial.error <= QUICK_SHARE * problem.target.tol * trial.trace
 
 

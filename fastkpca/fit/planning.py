@@ -22,7 +22,7 @@ from ..model.plan import Candidate, Plan, readable_seconds, readable_size
 from ..solve.complement import failure_of_attempt
 from ..solve.sampled import draws_worth, upper_share
 from . import dense, feature_estimate, footprint, krylov
-from .probe import COST_FACTOR, FIRST_WITH_PIVOTS, NO_PROBE, SpectrumProbe, probe_cost, probed
+from .probe import FIRST_WITH_PIVOTS, NO_PROBE, SpectrumProbe, probe_cost, probed
 from .problem import Problem
 from .target import Target
 
@@ -106,35 +106,17 @@ def _is_fixed(problem: Problem, candidates: list[Candidate]) -> bool:
 
 
 def _undecided(candidates: list[Candidate], probe: SpectrumProbe) -> bool:
-    """True if a probe may change the choice of the candidate.
-
-    A probe changes the predicted costs of maps and of block Krylov, but not that of LAPACK, and no lower bound falls.
-    """
-    possible = [x for x in candidates if not x.obstacle]
-    best = min((x for x in possible if not x.is_lower_bound), key=lambda x: x.seconds, default=None)
-    # a probe estimates the number of pivots, and few rows may miss a gap
-    if best is None or best.name == "pivots" or probe.level <= FIRST_WITH_PIVOTS:
-        return True
-    falls = [1.0 if x.is_lower_bound or x.method == "dense" else COST_FACTOR for x in possible]
-    return any(x is not best and x.seconds <= times * best.seconds for x, times in zip(possible, falls))
+    """True if a probe may change the choice: it estimates the number of pivots, and so few rows may miss a gap."""
+    known = (x for x in candidates if not (x.obstacle or x.is_lower_bound))
+    best = min(known, key=lambda x: x.seconds, default=None)
+    return best is None or best.name == "pivots" or probe.level <= FIRST_WITH_PIVOTS
 
 
 def _with_lower_bounds(candidates: list[Candidate], probe: SpectrumProbe) -> list[Candidate]:
-    """Candidates, with a mark for those whose cost is a lower bound.
-
-    The cost of block Krylov is a lower bound before the first probe, and that of pivots before a probe has chosen some.
-    The cost of a map counts as known even so on two conditions. ``COST_FACTOR`` times it would still be the lowest. And
-    the mean residual of a row of the probe by the others is at most ``COST_FACTOR`` times that of the map.
-    """
+    """Candidates, with a mark for those whose cost is a lower bound: that of block Krylov before the first probe, and
+    that of pivots before a probe has chosen some."""
     unknown = {"krylov": probe.level == 0, "pivots": probe.level <= FIRST_WITH_PIVOTS}
-    bounds = [unknown.get(x.method, False) or unknown.get(x.name, False) for x in candidates]
-    best = _best_seconds(x for x, is_bound in zip(candidates, bounds) if not is_bound)
-
-    def is_sure(x: Candidate) -> bool:
-        cheap = x.offer is not None and COST_FACTOR * x.seconds <= best
-        return cheap and probe.residual_of_rows <= COST_FACTOR * x.offer.cost.residual
-
-    return [replace(x, is_lower_bound=True) if y and not is_sure(x) else x for x, y in zip(candidates, bounds)]
+    return [replace(x, is_lower_bound=unknown.get(x.method, False) or unknown.get(x.name, False)) for x in candidates]
 
 
 def with_every_offer(problem: Problem, plan: Plan) -> Plan:

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
 
 from ..base import parallel
 from ..base.caching import cached_property
 from ..base.protocol import Kernel, Summary
-from ..base.rounding import UNIT
 from ..maps.probe import RankProbe, probe_rank
 from ..products.rates import RATE, eigen_seconds, pivots_cost, value_seconds
 from ..rows.summary import spread_rows
 from .problem import Problem
 
-
-class Size(NamedTuple):
-    """Rows of a probe whose eigenvalues are computed; pivots, and rows that they are chosen from."""
-
-    rows: int
-    pivots: int = 0
-    sample: int = 0
-
-
-SIZES = (Size(64), Size(192, 64, 256), Size(192, 128, 512), Size(384, 256, 1024), Size(384, 512, 2048))
-"""Sizes of the probes, in their order."""
-FIRST_WITH_PIVOTS = next(i for i, size in enumerate(SIZES) if size.pivots)
+SIZES = ((64, 0), (192, 64), (192, 128), (384, 512))
+"""Sizes of the probes, in their order: rows whose eigenvalues are computed, and pivots."""
+ROWS_PER_PIVOT = 4
+"""Rows that the pivots of a probe are chosen from, for each pivot."""
+FIRST_WITH_PIVOTS = 1
+"""The first of ``SIZES`` with pivots."""
 COST_FACTOR = 4.0
 """Factor by which a further probe, or the run, may change the predicted cost of a feature map (``random_set.py``)."""
 EQUAL_FRACTION = 0.125
@@ -54,8 +45,6 @@ class SpectrumProbe:
         Number of all rows.
     mean : float
         Mean of k(x, x) of the rows whose eigenvalues are computed.
-    values : ndarray or None
-        Kernel values of these rows, of a semidefinite kernel, where no pivots were chosen.
     equal : float
         Estimated number of about equal leading eigenvalues; ``size`` is their size over tr K (``_equal``).
     """
@@ -66,18 +55,12 @@ class SpectrumProbe:
     negative: float = 0.0
     n_samples: int = 1
     mean: float = 1.0
-    values: np.ndarray | None = None
     equal: float = 1.0
     size: float = 0.0
 
     def share(self, i: int) -> float:
         """lambda_i / tr K, i = 1, 2, ...; 0 from the first one that the probe did not resolve."""
         return float(self.shares[i - 1]) if i <= len(self.shares) else 0.0
-
-    @cached_property
-    def residual_of_rows(self) -> float:
-        """Mean residual of a row by all other rows of the probe, over tr K / n; infinite where that is not known."""
-        return inf if self.values is None else _residual_of_rows(self.values)
 
     @cached_property
     def first(self) -> float:
@@ -166,19 +149,19 @@ def probe_cost(kernel: Kernel, data: Summary, level: int, *, held_out: bool = Fa
     """Predicted seconds and bytes of the probe of size ``SIZES[level]``, infinite where there is none; ``held_out`` as
     in ``probed``."""
     sample = len(data.sample)
-    if level >= len(SIZES) or (level and sample <= SIZES[level - 1].sample):
+    if level >= len(SIZES) or (level and sample <= ROWS_PER_PIVOT * SIZES[level - 1][1]):
         return inf, inf
-    size, value = SIZES[level], value_seconds(kernel, data.n_features)
-    seconds = RATE.look + size.rows**2 * value + eigen_seconds(size.rows, 0)
-    n, k = min(size.sample, sample), min(size.pivots, sample)
-    if kernel.positive_semidefinite and size.pivots:
-        # of all of the sample, of half of it and of a quarter; held-out rows take about the same time again
-        parts = (pivots_cost(size.pivots, RATE.features * value, 1.0, candidates=size.sample // x) for x in (1, 2, 4))
-        seconds += (2.0 if held_out else 1.0) * sum(x.setup_flops for x in parts) / RATE.features
-    rows = 2.0 * data.sample.size if k else 0.0
+    (rows, pivots), value = SIZES[level], value_seconds(kernel, data.n_features)
+    seconds = RATE.look + rows**2 * value + eigen_seconds(rows, 0)
+    n, k = min(ROWS_PER_PIVOT * pivots, sample), min(pivots, sample)
+    if kernel.positive_semidefinite and pivots:
+        # held-out rows take about the same time again
+        chosen = pivots_cost(pivots, RATE.features * value, 1.0, candidates=ROWS_PER_PIVOT * pivots)
+        seconds += (2.0 if held_out else 1.0) * chosen.setup_flops / RATE.features
+    copies = 2.0 * data.sample.size if k else 0.0
     features = 3.0 * k * n  # as they grow, with new ones, or these and those of the held-out rows
     drawn = 0.4 * n if held_out and k else 0.0  # different ones of n / 2 drawn: 0.394 n where all are as likely
-    numbers = rows + features + 2.0 * (k * drawn + 3.0 * drawn**2) + 5.0 * size.rows**2  # two at a time
+    numbers = copies + features + 2.0 * (k * drawn + 3.0 * drawn**2) + 5.0 * rows**2  # two at a time
     return seconds, 8.0 * numbers
 
 
@@ -203,38 +186,35 @@ def probed(
     held_out : bool
         The residual of the pivots is also computed on rows that they were not chosen from.
     """
-    size, semidefinite = SIZES[level], kernel.positive_semidefinite
-    few = spread_rows(data.sample, size.rows)
+    (n_rows, n_pivots), semidefinite = SIZES[level], kernel.positive_semidefinite
+    few = spread_rows(data.sample, n_rows)
 
     def of_pivots() -> RankProbe | None:
-        if not (semidefinite and size.pivots):
+        if not (semidefinite and n_pivots):
             return None
         return probe_rank(
             kernel,
             data,
             residual,
             np.random.default_rng(0),
-            max_probe=size.pivots,
-            sample_rows=size.sample,
+            max_probe=n_pivots,
+            sample_rows=ROWS_PER_PIVOT * n_pivots,
             held_out=held_out,
             n_threads=n_threads,
         )
 
-    def of_rows() -> tuple[np.ndarray, tuple[float, float], np.ndarray | None]:
+    def of_rows() -> tuple[np.ndarray, tuple[float, float]]:
         if not spectrum:
-            return np.zeros(0), (1.0, 0.0), None
-        K = np.ascontiguousarray(kernel.block(few, few), dtype=np.float64)
-        return *_shares(K), K if semidefinite and not size.pivots else None
+            return np.zeros(0), (1.0, 0.0)
+        return _shares(np.ascontiguousarray(kernel.block(few, few), dtype=np.float64))
 
-    pivots, (shares, equal, values) = parallel.side_by_side(of_pivots, of_rows, n_threads=n_threads)
+    pivots, (shares, equal) = parallel.side_by_side(of_pivots, of_rows, n_threads=n_threads)
     positive = np.maximum(shares, 0.0)
-    if semidefinite and not size.pivots:
-        pivots = _probe_of_spectrum(positive, len(few), float(data.n_samples))
+    if semidefinite and not n_pivots:
+        pivots = _probe_of_spectrum(positive, len(few))
     negative = 0.0 if semidefinite else float(np.linalg.norm(np.minimum(shares, 0.0)))
     mean = float(kernel.diagonal(few).mean())
-    return SpectrumProbe(
-        positive, pivots, level + 1, negative, data.n_samples, mean, values, *(equal if semidefinite else ())
-    )
+    return SpectrumProbe(positive, pivots, level + 1, negative, data.n_samples, mean, *(equal if semidefinite else ()))
 
 
 def components_expected(problem: Problem, probe: SpectrumProbe = NO_PROBE) -> int:
@@ -257,11 +237,11 @@ def components_held(problem: Problem, probe: SpectrumProbe = NO_PROBE) -> int:
     return min(n, max(50, int(1.3 * expected) + 10))
 
 
-def _probe_of_spectrum(shares: np.ndarray, n_rows: int, n_samples: float) -> RankProbe:
+def _probe_of_spectrum(shares: np.ndarray, n_rows: int) -> RankProbe:
     """As if pivots were as good as eigenvectors: what is left after k of them are the other eigenvalues."""
     left = np.append(1.0, np.cumsum(shares[::-1])[::-1][1:])
     few = int(np.count_nonzero(left > 1e-12)) + 1
-    return RankProbe(left[: min(few, n_rows // 2 + 1)], n_rows, exhausted=few <= n_rows // 2, n_samples=n_samples)
+    return RankProbe(left[: min(few, n_rows // 2 + 1)], exhausted=few <= n_rows // 2)
 
 
 def _shares(K: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
@@ -293,13 +273,3 @@ def _spread(m: int, n: int) -> np.ndarray:
     x = np.cos(np.interp((np.arange(m) + 0.5) / m, (angles - 0.5 * np.sin(2.0 * angles)) / np.pi, angles))
     values = (1.0 + np.sqrt(m / n) * x) ** 2
     return np.asarray(values / values.mean())
-
-
-def _residual_of_rows(K: np.ndarray) -> float:
-    """Residual of each row by all others, 1 / (K^-1)_ii, over the trace; above rounding."""
-    n, trace = len(K), float(K.trace())
-    factor, failed = lapack.dpotrf(K + n * UNIT * trace * np.eye(n))
-    if failed or not trace > 0.0:
-        return inf
-    inverse, _ = lapack.dpotri(factor)
-    return float(np.sum(1.0 / inverse.diagonal())) / trace

@@ -7,7 +7,7 @@ import pytest
 
 import fastkpca as fk
 from fastkpca.base.protocol import Kernel
-from fastkpca.fit import planning, probe
+from fastkpca.fit import planning
 
 
 class Inner(Kernel):
@@ -93,11 +93,6 @@ def test_steps_add_up_and_what_ran_is_what_was_planned():
 # rules: the choice, and another one without the rule -----------------------------------------------------------------
 
 
-def wide():
-    """Few rows already leave little of the others: the number of pivots needs no further probe."""
-    return np.random.default_rng(0).standard_t(3, (10_000, 2)), {"c": 50, "sigma": 5.0, "tol": 1e-2}
-
-
 def repeated():
     """Rows of which fifty each are the same have few pivots, and a small probe has not met them all."""
     rng = np.random.default_rng(0)
@@ -108,7 +103,6 @@ def repeated():
 @pytest.mark.parametrize(
     ("make", "owner", "name", "off"),
     [
-        (wide, probe.SpectrumProbe, "residual_of_rows", np.inf),
         (repeated, planning, "DUPLICATES_FRACTION", 0.0),
     ],
 )

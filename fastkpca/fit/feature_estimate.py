@@ -12,7 +12,7 @@ from ..base.protocol import Cost, Offer
 from ..base.spelling import with_suggestion
 from ..maps.toeplitz import MAX_DENSE_MODES
 from ..model.plan import Candidate, RunSettings, Step, readable_size, total_seconds
-from ..products.rates import RATE, eigen_seconds
+from ..products.rates import RATE, eigen_seconds, moment_seconds
 from ..solve.costs import MOST_COLUMNS, check_seconds, step_seconds
 from ..solve.moments import narrow_block
 from . import footprint
@@ -206,14 +206,11 @@ def _steps(problem: Problem, offer: Offer, probe: SpectrumProbe) -> list[Step]:
     n, d, cost = problem.data.n_samples, problem.data.n_features, offer.cost
     k, D = components_expected(problem, probe), cost.n_features
     form, reading = cost.row_flops / RATE.features, 4 * d / RATE.rows
+    moment = moment_seconds(cost, quick=problem.takes_quick_moments)
     if cost.moment_flops is not None:
-        moment, scores = cost.moment_flops / RATE.features, k * form
-        eigen = _iterated_seconds(problem, cost, probe)
+        scores, eigen = k * form, _iterated_seconds(problem, cost, probe)
     else:
-        quick = cost.quick_flops if problem.takes_quick_moments else None
-        moment = form + (D * D / RATE.squares if quick is None else quick / RATE.products)
-        scores = form + 2.0 * D * k / RATE.multiplications
-        eigen = eigen_seconds(D, k)
+        scores, eigen = form + 2.0 * D * k / RATE.multiplications, eigen_seconds(D, k)
     return [
         Step(f"map of {D} {'pivots' if offer.name == 'pivots' else 'features'}", cost.setup_flops / RATE.features),
         Step("pass over the rows", n * (moment + reading) + RATE.fit),

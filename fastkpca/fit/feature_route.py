@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.protocol import Cost, FeatureMap, Moments
+from ..base.protocol import FeatureMap, Moments
 from ..base.rounding import EPS
 from ..maps.choosing import refined, residual_draws
 from ..maps.draws import DRAWS_PER_PASS, Draws, Reservoir
@@ -23,7 +23,7 @@ from ..maps.passes import apply, feature_moments, moments_and_draws
 from ..maps.pivots import PivotMap
 from ..maps.uncentred import second_moment
 from ..model.plan import Candidate, Step
-from ..products.rates import RATE
+from ..products.rates import RATE, moment_seconds
 from ..solve import sampled
 from ..solve.certificate import Bound
 from ..solve.complement import failure_of_attempt
@@ -216,7 +216,7 @@ class _Run:
         residual = np.zeros(n) if keeps_residuals else None
         moments, draws = _summed(feature_map, problem, residual, draws_rows=draws_rows, quick=quick)
         cost, D, pivots = self.candidate.offer.cost, feature_map.n_features, isinstance(feature_map, PivotMap)
-        seconds = self.costs.passing(D, self.n_vectors) if pivots else _moment_seconds(cost, n)
+        seconds = self.costs.passing(D, self.n_vectors) if pivots else n * moment_seconds(cost)
         self.spend(f"pass over the rows with {D} features, eigenpairs", seconds)
         left_out = Bound(moments.residual_trace, "trace")
         trace = second_moment(moments, center=target.center).trace
@@ -424,13 +424,6 @@ def _scores(found: _Pass, problem: Problem) -> Scores | None:
         return np.asarray(apply(feature_map, rows, axes, budget.n_threads, constant=constant, out=out, **options))
 
     return scores
-
-
-def _moment_seconds(cost: Cost, n: int) -> float:
-    """Predicted seconds of a pass with a map that is not of pivots."""
-    if cost.moment_flops is not None:
-        return n * cost.moment_flops / RATE.features
-    return n * (cost.row_flops / RATE.features + float(cost.n_features) ** 2 / RATE.squares)
 
 
 def _trace_may_do(feature_map: FeatureMap, target: Target) -> bool:

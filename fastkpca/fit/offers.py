@@ -141,7 +141,7 @@ def _cheapest_count(problem: Problem, probe: SpectrumProbe, residual: float, mos
     if pivots is None or not pivots.held_out or not probe.share(1) > 0.0:
         return None
     costs, c = RefinementCosts(problem), (target.n_components or 0) if takes_rows else 0
-    k, (shares, beyond) = c + MORE_VECTORS, probe.resolved()
+    k, (shares, beyond) = c + MORE_VECTORS, probe.spectrum
     theta = np.append(shares, np.full(k + 1, beyond))[: k + 1]
     most, failure = (DRAWS_PER_PASS if target.may_use_sampled_bound else 0), target.failure_of("samples") / 4.0 or 0.5
     ranks = np.unique(np.geomspace(k + 1, max(min(n / 2.0, MAX_FEATURES), k + 1), MAPS).astype(np.intp))

@@ -124,22 +124,6 @@ class SpectrumProbe:
         m = round(min(self.equal, self.n_samples / 2.0))
         return m if m > EQUAL_FRACTION * len(self.shares) and m * self.size < 1.0 else 0
 
-    def resolved(self) -> tuple[np.ndarray, float]:
-        """``spectrum``, with one value, their mean, for those that so few rows do not tell apart.
-
-        A sample of s rows spreads m equal ones from (1 - sqrt(m / s))^2 to (1 + sqrt(m / s))^2 of themselves, about
-        (Marchenko and Pastur): no gap lies between them.
-        """
-        values, s, i = self.spectrum[0].copy(), len(self.shares), self._equal
-        values[:i] = self.size
-        while i < len(values):
-            root = np.sqrt(np.arange(1, len(values) - i + 1) / s)
-            apart = np.flatnonzero(values[i] * (1.0 - root) ** 2 > values[i:] * (1.0 + root) ** 2)
-            stop = i + int(apart[0]) if len(apart) else len(values)
-            values[i:stop] = values[i:stop].mean()
-            i = stop
-        return values, self.spectrum[1]
-
 
 NO_PROBE = SpectrumProbe(np.zeros(1), None)
 """Probe of no rows, before the first one."""
@@ -155,9 +139,11 @@ def probe_cost(kernel: Kernel, data: Summary, level: int, *, held_out: bool = Fa
     seconds = RATE.look + rows**2 * value + eigen_seconds(rows, 0)
     n, k = min(ROWS_PER_PIVOT * pivots, sample), min(pivots, sample)
     if kernel.positive_semidefinite and pivots:
-        # held-out rows take about the same time again
-        chosen = pivots_cost(pivots, RATE.features * value, 1.0, candidates=ROWS_PER_PIVOT * pivots)
-        seconds += (2.0 if held_out else 1.0) * chosen.setup_flops / RATE.features
+        # of all of the sample, of half of it and of a quarter; held-out rows take about the same time again
+        parts = (
+            pivots_cost(pivots, RATE.features * value, 1.0, candidates=ROWS_PER_PIVOT * pivots // x) for x in (1, 2, 4)
+        )
+        seconds += (2.0 if held_out else 1.0) * sum(x.setup_flops for x in parts) / RATE.features
     copies = 2.0 * data.sample.size if k else 0.0
     features = 3.0 * k * n  # as they grow, with new ones, or these and those of the held-out rows
     drawn = 0.4 * n if held_out and k else 0.0  # different ones of n / 2 drawn: 0.394 n where all are as likely

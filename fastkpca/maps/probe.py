@@ -29,14 +29,37 @@ class RankProbe:
     held_out : tuple of (int, float, float)
         After m pivots, on rows that they were not chosen from: m, residual trace over trace, and an estimate of
         the largest eigenvalue of the residual, over its trace.
+    of_fewer : tuple of ndarray
+        The same curve on a quarter of the sample, and on half of it: more rows need more pivots.
+    doublings : float
+        Binary logarithm of the number of all rows over those of the sample.
     """
 
     curve: np.ndarray
     exhausted: bool
     held_out: tuple[tuple[int, float, float], ...] = ()
+    of_fewer: tuple[np.ndarray, ...] = ()
+    doublings: float = 0.0
 
     def rank(self, tol: float) -> float:
         """Number of pivots predicted for ``tol``; beyond the curve extrapolated, inf where it does not fall."""
+        return float(np.ceil(self._rank_of_sample(tol) * self._growth(tol)))
+
+    def _growth(self, tol: float) -> float:
+        """Pivots for all rows over those for the sample.
+
+        Each doubling of the rows adds about the same number as the one before, on rows with tails, or a part of it, on
+        rows in a box, whose numbers of pivots have a limit.
+        """
+        reached = max(tol, *(float(x[-1]) for x in (self.curve, *self.of_fewer)))
+        if len(self.of_fewer) < 2 or not 0.0 < reached < 1.0:
+            return 1.0
+        quarter, half, whole = (int(np.count_nonzero(x > reached)) for x in (*self.of_fewer, self.curve))
+        added, before = max(whole - half, 0), max(half - quarter, 1)
+        doublings = np.arange(1.0, self.doublings + 1.0)
+        return 1.0 + added / max(whole, 1) * float(np.sum(min(added / before, 1.0) ** doublings))
+
+    def _rank_of_sample(self, tol: float) -> float:
         below = np.flatnonzero(self.curve <= tol)
         if len(below):
             return float(below[0])
@@ -135,11 +158,25 @@ def probe_rank(
     candidates = Candidates(S, diagonal, np.ones(n), shares)
     selection = selected(kernel, candidates, tol * trace, min(max_probe, n), rng, n_threads=n_threads)
     curve = selection.trace / trace if trace > 0.0 else np.zeros(1)
+    parts = (4, 2) if shares is not None and n >= 4 else ()
+    fewer = [_curve(kernel, np.ascontiguousarray(S[::part]), tol, max_probe, n_threads) for part in parts]
     if len(others) < n // 2:
         others = np.delete(S, selection.index, axis=0)
     spread = np.linspace(0, len(others) - 1, min(n, len(others))).astype(np.intp)
     of_held_out = _held_out_residuals(kernel, S, others[spread], selection, rng, n_threads) if held_out else ()
-    return RankProbe(curve, selection.exhausted, of_held_out)
+    doublings = float(np.log2(summary.n_samples / n))
+    return RankProbe(curve, selection.exhausted, of_held_out, tuple(fewer), doublings)
+
+
+def _curve(kernel: Kernel, S: np.ndarray, tol: float, max_probe: int, n_threads: int) -> np.ndarray:
+    """Residual trace over trace after 0, 1, 2, ... pivots."""
+    diagonal, n = diagonal_of(kernel, S), len(S)
+    trace = float(diagonal.sum())
+    if not trace > 0.0:
+        return np.zeros(1)
+    candidates = Candidates(S, diagonal, np.ones(n), None)
+    rng = np.random.default_rng(0)
+    return selected(kernel, candidates, tol * trace, min(max_probe, n), rng, n_threads=n_threads).trace / trace
 
 
 def _corrected_fraction(share: float, n: int) -> float:

@@ -176,6 +176,15 @@ def value_seconds(kernel: Kernel, d: int) -> float:
     return 1.0 / (entry_rate(d) if is_compiled(kernel) else 1.0 / (1.0 / RATE.blocks + 2.0 * d / RATE.multiplications))
 
 
+def moment_seconds(cost: Cost, *, quick: bool = False) -> float:
+    """Predicted seconds of one row's part of the second moment of a map; ``quick``: from fewer sums, where it can."""
+    if cost.moment_flops is not None:
+        return cost.moment_flops / RATE.features
+    full = float(cost.n_features) ** 2 / RATE.squares
+    products = cost.quick_flops / RATE.products if quick and cost.quick_flops is not None else full
+    return cost.row_flops / RATE.features + products
+
+
 def pivots_cost(rank: float, kernel_flops: float, residual: float, *, candidates: int) -> Cost:
     """Cost of a map of ``rank`` pivots, chosen among ``candidates``; ``kernel_flops``: of one kernel value."""
     if not rank < 2**31 - 1:  # where a curve hardly falls it may be 1e200, whose cube overflows

@@ -74,7 +74,10 @@ def _candidates(problem: Problem, lapack: Candidate) -> list[Candidate]:
         best = _best_seconds(x for x in candidates if not x.is_lower_bound)
         cheap = spent < np.inf and spent <= PROBE_FRACTION * best
         anyway = seconds <= DUPLICATES_FRACTION * best and not kernel.without_maps
-        helps = not _is_fixed(problem, candidates) and (anyway or _undecided(candidates, probe))
+        # a probe changes nothing where LAPACK, a map, or its number of features was given
+        given = target.method == "dense" or problem.given_map is not None
+        given = given or (not target.tol_is_required and bool(candidates))
+        helps = not given and (anyway or _undecided(candidates, probe))
         if not (helps and cheap and memory <= budget.memory):
             return candidates
         probe = probed(kernel, data, probe.level, held_out=held_out, n_threads=budget.n_threads)
@@ -94,15 +97,6 @@ def _estimates(problem: Problem, probe: SpectrumProbe, lapack: Candidate) -> lis
 
 def _best_seconds(candidates: Iterable[Candidate]) -> float:
     return min((x.seconds for x in candidates if not x.obstacle), default=np.inf)
-
-
-def _is_fixed(problem: Problem, candidates: list[Candidate]) -> bool:
-    """True if no probe changes the choice, as the method or the map was given."""
-    target = problem.target
-    if target.method != "features":
-        return target.method == "dense"
-    exact = any(x.offer is not None and not x.offer.cost.residual for x in candidates)
-    return problem.given_map is not None or exact or (not target.tol_is_required and bool(candidates))
 
 
 def _undecided(candidates: list[Candidate], probe: SpectrumProbe) -> bool:

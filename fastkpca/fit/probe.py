@@ -15,12 +15,11 @@ from ..products.rates import RATE, eigen_seconds, pivots_cost, value_seconds
 from ..rows.summary import spread_rows
 from .problem import Problem
 
-SIZES = ((64, 0), (192, 64), (192, 128), (384, 512))
+SIZES = ((64, 0), (192, 64), (192, 128), (384, 256), (384, 512))
 """Sizes of the probes, in their order: rows whose eigenvalues are computed, and pivots."""
 ROWS_PER_PIVOT = 4
 """Rows that the pivots of a probe are chosen from, for each pivot."""
-FIRST_WITH_PIVOTS = 1
-"""The first of ``SIZES`` with pivots."""
+FIRST_WITH_PIVOTS = next(i for i, (_, pivots) in enumerate(SIZES) if pivots)
 COST_FACTOR = 4.0
 """Factor by which a further probe, or the run, may change the predicted cost of a feature map (``random_set.py``)."""
 EQUAL_FRACTION = 0.125

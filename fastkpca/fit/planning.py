@@ -22,7 +22,7 @@ from ..model.plan import Candidate, Plan, readable_seconds, readable_size
 from ..solve.complement import failure_of_attempt
 from ..solve.sampled import draws_worth, upper_share
 from . import dense, feature_estimate, footprint, krylov
-from .probe import FIRST_WITH_PIVOTS, NO_PROBE, SpectrumProbe, probe_cost, probed
+from .probe import COST_FACTOR, FIRST_WITH_PIVOTS, NO_PROBE, SpectrumProbe, probe_cost, probed
 from .problem import Problem
 from .target import Target
 
@@ -100,10 +100,11 @@ def _best_seconds(candidates: Iterable[Candidate]) -> float:
 
 
 def _undecided(candidates: list[Candidate], probe: SpectrumProbe) -> bool:
-    """True if a probe may change the choice: it estimates the number of pivots, and so few rows may miss a gap."""
-    known = (x for x in candidates if not (x.obstacle or x.is_lower_bound))
-    best = min(known, key=lambda x: x.seconds, default=None)
-    return best is None or best.name == "pivots" or probe.level <= FIRST_WITH_PIVOTS
+    """True if a probe may change the choice: it predicts another number of pivots, and the first rows may miss a gap."""
+    possible = [x for x in candidates if not x.obstacle]
+    best = _best_seconds(x for x in possible if not x.is_lower_bound)
+    near = any(x.name == "pivots" and x.seconds <= COST_FACTOR * best for x in possible)
+    return near or probe.level <= FIRST_WITH_PIVOTS or best == np.inf
 
 
 def _with_lower_bounds(candidates: list[Candidate], probe: SpectrumProbe) -> list[Candidate]:

@@ -9,9 +9,6 @@ from importlib import metadata, util
 from pathlib import PurePath
 from typing import Any
 
-RE_EXPORTS = 4
-"""Modules that a name may be passed on through."""
-
 
 def points(group: str) -> tuple[list[tuple[metadata.Distribution, str, str]], list[str]]:
     """((distribution, name, value) of every entry point of a group, what could not be read of the group).
@@ -33,14 +30,14 @@ def points(group: str) -> tuple[list[tuple[metadata.Distribution, str, str]], li
             )
             continue
         for line in lines:
-            key, equals, value = (part.strip() for part in line.partition("="))
-            if equals and key and value and "\N{REPLACEMENT CHARACTER}" not in line:
+            key, _, value = map(str.strip, line.partition("="))
+            if key and value and "\N{REPLACEMENT CHARACTER}" not in line:
                 found.append((distribution, key, value))
-                continue
-            problems.append(
-                f"the entry_points.txt of {_who(distribution)} is damaged: {line!r} in [{group}] is not of the form "
-                "name = module:attribute; it is ignored, reinstall that distribution"
-            )
+            else:
+                problems.append(
+                    f"the entry_points.txt of {_who(distribution)} is damaged: {line!r} in [{group}] is not of the "
+                    "form name = module:attribute; it is ignored, reinstall that distribution"
+                )
     return found, problems
 
 
@@ -60,9 +57,7 @@ def _who(distribution: metadata.Distribution) -> str:
 
 def _from_folder(distribution: metadata.Distribution) -> tuple[str, str]:
     """Name and version by the folder NAME-VERSION.dist-info; empty where there is none."""
-    folder = getattr(distribution, "_path", None)
-    stem = PurePath(str(folder or "")).stem
-    name, _, version = stem.partition("-")
+    name, _, version = PurePath(str(getattr(distribution, "_path", ""))).stem.partition("-")
     return name, version.partition("-")[0]
 
 
@@ -91,39 +86,36 @@ def first_line(value: str) -> str:
     """The first line of the docstring of "module:attribute", taken from its source; "" where there is none."""
     module, _, attribute = value.partition("[")[0].replace(" ", "").partition(":")
     try:
-        doc = _docstring(module, attribute.split("."), RE_EXPORTS) or ""
-    except Exception:  # no source, or none that Python can read
+        doc = _docstring(module, attribute.split(".")) or ""
+    except Exception:  # no source, none that Python can read, or no such attribute
         return ""
     return doc.strip().partition("\n")[0].strip()
 
 
-def _docstring(module: str, names: list[str], left: int) -> str | None:
+def _docstring(module: str, names: list[str]) -> str | None:
     spec = _spec(module)
-    tree = ast.parse(spec.loader.get_source(module))
-    package = module if spec.submodule_search_locations is not None else module.rpartition(".")[0]
-    body: list[ast.stmt] = tree.body
-    node: Any
+    node: Any = ast.parse(spec.loader.get_source(module))
     for i, name in enumerate(names):
-        for node in reversed(body):  # the last one is what an import finds
-            if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
-                break
-            if isinstance(node, ast.ImportFrom) and left:
-                known = [alias.name for alias in node.names if (alias.asname or alias.name) == name]
-                if known:
-                    there = util.resolve_name("." * node.level + (node.module or ""), package)
-                    return _docstring(there, [known[0], *names[i + 1 :]], left - 1)
-        else:
-            return None
-        body = node.body
+        node = next(x for x in reversed(node.body) if name in _bound_by(x))  # the last one is what an import finds
+        if isinstance(node, ast.ImportFrom):  # passed on from another module
+            package = module if spec.submodule_search_locations is not None else module.rpartition(".")[0]
+            there = util.resolve_name("." * node.level + (node.module or ""), package)
+            return _docstring(there, [_bound_by(node)[name], *names[i + 1 :]])
     return ast.get_docstring(node)
+
+
+def _bound_by(node: ast.stmt) -> dict[str, str]:
+    """The names that a definition or an import binds, and what the module that it is taken from calls them."""
+    if isinstance(node, ast.ImportFrom):
+        return {alias.asname or alias.name: alias.name for alias in node.names}
+    if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+        return {node.name: node.name}
+    return {}
 
 
 def _spec(module: str) -> Any:
     """Spec of a module, by the finders of ``sys.meta_path``, without an import of its packages."""
-    spec, path, name = None, None, ""
-    for part in module.split("."):
-        name = f"{name}.{part}".lstrip(".")
-        found = (finder.find_spec(name, path) for finder in sys.meta_path if hasattr(finder, "find_spec"))
-        spec = next(filter(None, found))
-        path = spec.submodule_search_locations
-    return spec
+    package = module.rpartition(".")[0]
+    path = _spec(package).submodule_search_locations if package else None
+    found = (finder.find_spec(module, path) for finder in sys.meta_path if hasattr(finder, "find_spec"))
+    return next(filter(None, found))

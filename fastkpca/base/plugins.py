@@ -108,7 +108,7 @@ class Group:
     check: Callable[[Any, str, str], None]
     inspect: Callable[[Entry], dict[str, Any]]
     elsewhere: Mapping[str, str] = field(default_factory=dict)
-    scanned: dict[tuple[str, ...], tuple[tuple[Entry, ...], tuple[str, ...]]] = field(default_factory=dict)
+    scanned: dict[tuple[str, ...], tuple[Entry, ...]] = field(default_factory=dict)
     """Claims by search path: scanning every distribution takes milliseconds."""
 
     def __post_init__(self) -> None:
@@ -139,26 +139,26 @@ class Group:
         unique = sorted(set(entries), key=lambda e: (e.name, normalized(e.distribution), e.version, e.value))
         return tuple(unique), tuple(sorted(set(problems)))
 
-    def plugins(self, *, fresh: bool = False) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-        """``read`` of what is installed; with ``fresh`` anew, and with warnings of the problems."""
+    def plugins(self, *, fresh: bool = False) -> tuple[Entry, ...]:
+        """The entries of what is installed; with ``fresh`` read anew, and with warnings of the problems."""
         path = tuple(sys.path)
-        found = None if fresh else self.scanned.get(path)
-        if found is None:
+        entries = None if fresh else self.scanned.get(path)
+        if entries is None:
             points, damage = described.points(self.name)
             entries, problems = self.read(points)
-            found = entries, (*problems, *damage)
-            self.scanned = {path: found}  # in one step: another thread may read it meanwhile
-        for problem in found[1] if fresh else ():
-            warn_caller(problem, PluginWarning)
-        return found
+            self.scanned = {path: entries}  # in one step: another thread may read it meanwhile
+            for problem in (*problems, *damage) if fresh else ():
+                warn_caller(problem, PluginWarning)
+        return entries
 
     def listing(self, load: bool, session: Iterable[Entry] = ()) -> Table:
         """Every name; with ``load`` also what each is, or, where its import fails, why."""
         check_flag(load, "load")
         version = metadata.version(DISTRIBUTION)
-        plugins, _ = self.plugins(fresh=True)
-        known = (replace(entry, summary=described.first_line(entry.value) or entry.summary) for entry in plugins)
-        entries = [*(replace(entry, version=version) for entry in self.table.values()), *known, *session]
+        own = [replace(entry, version=version) for entry in self.table.values()]
+        plugins = self.plugins(fresh=True)
+        known = [replace(entry, summary=described.first_line(entry.value) or entry.summary) for entry in plugins]
+        entries = [*own, *known, *session]
         return Table(map(self._inspected, entries) if load else entries)
 
     def _inspected(self, entry: Entry) -> Entry:
@@ -174,21 +174,19 @@ class Group:
 
     def find(self, name: str, plugins: Sequence[Entry], session: Mapping[str, Entry]) -> Entry:
         """The entry that ``name`` ("name" or "distribution:name") means; raises where there is not just one."""
+        if known := session.get(name) or self.reserved.get(name):
+            return known
         distribution, colon, bare = name.rpartition(":")
-        if not colon:
-            if name in session:
-                return session[name]
-            if name in self.reserved:
-                return self.reserved[name]
-            claims = [entry for entry in plugins if entry.name == name]
-        elif normalized(distribution) == DISTRIBUTION:
-            claims = [self.reserved[bare]] if bare in self.reserved else []
-        else:
-            claims = [e for e in plugins if e.name == bare and normalized(e.distribution) == normalized(distribution)]
-        if len(claims) == 1:
-            return claims[0]
+        claims = [
+            entry
+            for entry in (*self.table.values(), *plugins)
+            if bare in (entry.name, *entry.aliases)
+            and (not colon or normalized(entry.distribution) == normalized(distribution))
+        ]
         if not claims:
             raise self.unknown(self._unknown(name, plugins, session))
+        if len(claims) == 1:
+            return claims[0]
         releases = ", ".join(f"{entry.release} ({entry.value})" for entry in claims)
         ways = list(dict.fromkeys(repr(entry.qualified) for entry in claims))
         advice = f"ask for {' or '.join(ways)}, or uninstall one" if len(ways) > 1 else "its authors have to choose one"
@@ -201,9 +199,9 @@ class Group:
         if name in session or name in self.reserved:
             return self.find(name, (), session)
         try:
-            return self.find(name, self.plugins()[0], session)
+            return self.find(name, self.plugins(), session)
         except self.unknown:
-            return self.find(name, self.plugins(fresh=True)[0], session)
+            return self.find(name, self.plugins(fresh=True), session)
 
     def _unknown(self, name: str, plugins: Sequence[Entry], session: Mapping[str, Entry]) -> str:
         spellings = [*self.reserved, *session, *(e.name for e in plugins), *(e.qualified for e in plugins)]
@@ -258,14 +256,14 @@ class Table(tuple[Entry, ...]):
         heads = ["name", "aliases", "distribution", "version", "summary"]
         if any(e.state != "not loaded" for e in self):
             heads += ["state", "parameters", "capabilities"]
-        lines = [heads, []]
+        lines = [heads]
         for name, e in zip(self.names, self):
             parameters = ", ".join(f"{k}={v!r}" for k, v in (e.parameters or {}).items())
             last = e.error or ", ".join(e.capabilities)
             cells = name, ", ".join(e.aliases), e.distribution, e.version, e.summary, e.state, parameters, last
             lines.append([" ".join(cell.split()) for cell in cells[: len(heads)]])
-        widths = [max(len(line[i]) for line in lines if line) for i in range(len(heads))]
+        widths = [max(map(len, column)) for column in zip(*lines)]
         # errors may be long: the last column is not what the rule's length hangs on
         widths[-1] = min(widths[-1], 60)
-        lines[1] = ["-" * width for width in widths]
+        lines.insert(1, ["-" * width for width in widths])
         return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)

@@ -317,14 +317,8 @@ class Kernel:
 
     def refusal(self, fault: str) -> Exception:
         """The error of values that contradict what the kernel says; of the class that a part of it has for that."""
-        classes: list[type[Exception]] = [ValueError]
-
-        def asked(part: Kernel) -> Kernel:
-            classes.append(type(part.refusal(fault)))
-            return part
-
-        self.over_parts(asked)
-        return next((x for x in classes if x is not ValueError), ValueError)(f"{self!r} {fault}")
+        of_parts = {type(part.refusal(fault)) for part in self.map_parts()} - {ValueError}
+        return next(iter(of_parts), ValueError)(f"{self!r} {fault}")
 
     def unbound(self) -> Any:
         """The kernel that a model keeps: this one without the data that ``bind`` attached."""

@@ -9,13 +9,17 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import Any, NoReturn
 
+import numpy as np
+
 from ..base.checks import check_count, check_memory_limit, is_number
 from ..base.spelling import did_you_mean
+from ..rows.times import as_times
 from .console import Refused
 
 DEFAULT_COMPONENTS = 5
 SEPARATORS = (",", ".", "'", " ", "_")
 """Thousands separators that ``--thousands`` accepts."""
+TOL = "width of the eigenvalue intervals over the largest"
 PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg")
 
 
@@ -54,10 +58,8 @@ class Parser(argparse.ArgumentParser):
             command = self.commands[options.command]
             wrong = next((word for word in unknown if word.startswith("-")), unknown[0])
             similar = did_you_mean(wrong.partition("=")[0], command._option_string_actions)
-            advice = [similar] * bool(similar) + _as_parameter(wrong, unknown) * (
-                "--param" in command._option_string_actions
-            )
-            command.error("; ".join([f"unrecognized arguments: {' '.join(unknown)}", *advice]))
+            advice = [similar, _as_parameter(wrong, unknown) if "--param" in command._option_string_actions else ""]
+            command.error("; ".join([f"unrecognized arguments: {' '.join(unknown)}", *filter(None, advice)]))
         return options
 
     def _print_message(self, message: str, file: Any = None) -> None:
@@ -72,14 +74,14 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"fastkpca: error: {message}{f'; {similar}' if similar else ''} (see '{self.prog} --help')\n")
 
 
-def _as_parameter(option: str, unknown: list[str]) -> list[str]:
-    """Form in which an unknown option with a number is given, if it is a parameter of the kernel."""
+def _as_parameter(option: str, unknown: list[str]) -> str:
+    """Form in which an unknown option with a number is given, if it is a parameter of the kernel; else ""."""
     name, equals, value = option.partition("=")
     if not equals:
         value = next(iter(unknown[unknown.index(option) + 1 :]), "")
     if not name.startswith("--") or not is_number(_value(value.partition(",")[0])):
-        return []
-    return [f"a parameter of the kernel without an option of its own is given by --param {name[2:]}={value}"]
+        return ""
+    return f"a parameter of the kernel without an option of its own is given by --param {name[2:]}={value}"
 
 
 def _of(kind: Callable[[str], Any], wrong: str) -> Callable[[str], Any]:
@@ -145,14 +147,14 @@ def _split(text: str) -> list[str]:
 
 
 def _as_time(text: str) -> Any:
-    import numpy as np
-
-    from ..rows.times import as_times
-
     times = as_times(np.array([text], dtype=object))
     if times is None:
         raise ValueError
     return times[0]
+
+
+def _plugins(text: str) -> Any:
+    return True if text.strip() == "all" else _names(text)
 
 
 _names = _of(_split, "is not a list of columns; separate them by commas")
@@ -170,14 +172,10 @@ def add_cells(parser: argparse.ArgumentParser, who: str) -> None:
     """The options that say how cells of text are read, which a model remembers."""
     text = parser.add_argument_group(f"cells of text and sheets; {who}")
     text.add_argument("--sheet", metavar="NAME", help="which sheet of an .xlsx file")
-    text.add_argument(
-        "--header",
-        choices=("auto", "yes", "no"),
-        help="does the first line name the columns; auto: yes where it holds words over numbers, or counts (years)",
-    )
+    what = "does the first line name the columns; auto: yes where it holds words over numbers, or counts (years)"
+    text.add_argument("--header", choices=("auto", "yes", "no"), help=what)
     text.add_argument("--decimal", choices=(".", ","), help="decimal point or comma, also of what is written (.)")
-    what = "separator of thousands: , or . or _ or ' or a space"
-    text.add_argument("--thousands", choices=SEPARATORS, metavar="SIGN", help=what)
+    text.add_argument("--thousands", choices=SEPARATORS, metavar="SIGN", help="thousands separator: , . _ ' or a space")
     what = "words for missing values beside NA, NaN, ? and the like; --na-values=--- where they begin with -"
     text.add_argument("--na-values", type=_names, metavar="LIST", help=what)
     text.add_argument("--skip-rows", type=_whole, metavar="N", help="leave out the first N lines, above the names")
@@ -195,9 +193,8 @@ def add_columns(group: argparse._ActionsContainer) -> None:
 
 
 def _add_input(parser: argparse.ArgumentParser, *, new_rows: bool, fills: bool = True) -> None:
-    group = parser.add_argument_group(
-        "reading FILE (csv, txt, .gz; xlsx, SQLite, DuckDB, npy, npz, mat, HDF5, zarr, Parquet, Arrow; - is stdin)"
-    )
+    kinds = "csv, txt, .gz; xlsx, SQLite, DuckDB, npy, npz, mat, HDF5, zarr, Parquet, Arrow; - is stdin"
+    group = parser.add_argument_group(f"reading FILE ({kinds})")
     group.add_argument("--var", metavar="NAME", help="which array of an npz, mat, HDF5 or zarr file")
     add_columns(group)
     if not new_rows:
@@ -216,19 +213,13 @@ def _add_input(parser: argparse.ArgumentParser, *, new_rows: bool, fills: bool =
 
 
 def _add_digits(parser: argparse._ActionsContainer) -> None:
-    text = "significant digits of numbers in text (6); 17: all of them"
-    parser.add_argument("--digits", type=_digits, metavar="N", help=text)
+    parser.add_argument("--digits", type=_digits, metavar="N", help="significant digits in text (6); 17: all of them")
 
 
 def _add_plugins(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--plugins",
-        type=lambda text: True if text.strip() == "all" else _names(text),
-        default=False,
-        metavar="NAME",
-        help="allow kernels of this installed package to run, e.g. fastkpca-kernels-contrib; several with commas, or "
-        "'all'. Without it a model with such a kernel is not loaded",
-    )
+    text = "allow kernels of this installed package to run, e.g. fastkpca-kernels-contrib; several with commas, or "
+    text += "'all'. Without it a model with such a kernel is not loaded"
+    parser.add_argument("--plugins", type=_plugins, default=False, metavar="NAME", help=text)
 
 
 EXAMPLES = {
@@ -320,9 +311,7 @@ def parser_of_all() -> Parser:
     )
     update.add_argument("-o", "--output", metavar="FILE", help="the model with these rows (MODEL itself)")
     _add_update(update)
-    update.add_argument(
-        "--tol", type=float, metavar="T", help="width of the eigenvalue intervals over the largest (1e-6)"
-    )
+    update.add_argument("--tol", type=float, metavar="T", help=f"{TOL} (1e-6)")
     _add_plugins(update)
     _add_input(update, new_rows=True)
 
@@ -352,9 +341,7 @@ def _add_monitor(monitor: argparse.ArgumentParser) -> None:
     monitor.add_argument("--append", metavar="FILE", help="the same, added to the rows that the file holds")
     monitor.add_argument("--contributions", metavar="FILE", help="write those of columns to every alarm: .csv, .xlsx")
     monitor.add_argument("--json", action="store_true", help="print one line of JSON in place of the summary")
-    monitor.add_argument(
-        "--fail-on-alarm", action="store_true", help="exit code 4 in place of 3 where there are alarms"
-    )
+    monitor.add_argument("--fail-on-alarm", action="store_true", help="exit code 4, not 3, where there are alarms")
     text = "add the rows without an alarm to MODEL, which was fitted with --keep-moments; its limits stay"
     monitor.add_argument("--update", action="store_true", help=text)
     _add_update(monitor)
@@ -376,24 +363,24 @@ def _add_report(command: argparse._ActionsContainer) -> None:
 
 
 KERNEL_PARAMETERS = (
-    (
-        "sigma",
-        _numbers,
-        "width of the Gaussian exp(-|x-y|^2 / (2 sigma^2)), or one for each column as in 0.5,1,2; by "
-        "default from the median distance",
-    ),
+    ("sigma", _numbers, "width of the Gaussian exp(-|x-y|^2 / (2 sigma^2)), or one for each column as in 0.5,1,2; by "
+                        "default from the median distance"),
     ("gamma", _numbers, "scikit-learn's gamma, in place of sigma or scale"),
     ("offset", float, "of the polynomial (scale x.y + offset)^degree and of tanh(scale x.y + offset)"),
     ("coef0", float, "scikit-learn's name of offset"),
     ("scale", float, "see offset"),
     ("degree", int, "see offset"),
-)
+)  # fmt: skip
+
+
+def given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Those of these options that were given."""
+    return {name: value for name in names if (value := vars(options).get(name)) is not None}
 
 
 def kernel_parameters(options: argparse.Namespace) -> dict[str, Any]:
     """The kernel's parameters that were given."""
-    given = vars(options)
-    parameters = {name: given[name] for name, *_ in KERNEL_PARAMETERS if given[name] is not None}
+    parameters = given(options, *(name for name, *_ in KERNEL_PARAMETERS))
     for name, value in options.param:
         if name in parameters:
             raise Refused(f"the kernel parameter {name!r} is given twice")
@@ -406,14 +393,8 @@ def _add_kernel(command: argparse.ArgumentParser, default: str) -> None:
     kernel.add_argument("--kernel", help=f"its name ({default}); 'fastkpca kernels' lists them")
     for name, kind, text in KERNEL_PARAMETERS:
         kernel.add_argument(f"--{name}", type=kind, metavar="NUMBER", help=text)
-    kernel.add_argument(
-        "--param",
-        type=_parameter,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="any other kernel parameter; several numbers with commas, as a width for each column",
-    )
+    text = "any other kernel parameter; several numbers with commas, as a width for each column"
+    kernel.add_argument("--param", type=_parameter, action="append", default=[], metavar="NAME=VALUE", help=text)
 
 
 def _add_resources(work: argparse._ActionsContainer) -> None:
@@ -425,8 +406,9 @@ def _add_resources(work: argparse._ActionsContainer) -> None:
 def _add_certify(certify: argparse.ArgumentParser) -> None:
     _add_kernel(certify, "gaussian")
     work = certify.add_argument_group("work")
-    text = "width of the eigenvalue intervals over the largest: a fit follows where one pass does not reach it"
-    work.add_argument("--tol", type=float, metavar="T", help=text)
+    work.add_argument("--tol", type=float, metavar="T", help=f"{TOL}: a fit follows where one pass does not reach it")
+    text = "rows to draw in place of the pass over the kernel values, for wider intervals in a tenth of the time"
+    work.add_argument("--rows", type=int, metavar="M", help=text)
     work.add_argument("--guaranteed", action="store_true", help="only intervals that hold for certain")
     text = "the Gram matrix is centred (default), or taken as it is"
     work.add_argument("--center", action=argparse.BooleanOptionalAction, help=text)
@@ -436,40 +418,26 @@ def _add_certify(certify: argparse.ArgumentParser) -> None:
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     _add_kernel(fit, "gaussian; with --limits linear or gaussian, whichever finds more simulated faults")
     work = fit.add_argument_group("work")
-    work.add_argument(
-        "--standardize",
-        action=argparse.BooleanOptionalAction,
-        help="subtract the mean of each column and divide by its standard deviation, here and in new rows",
-    )
-    work.add_argument(
-        "-c",
-        "--components",
-        type=_components,
-        default=argparse.SUPPRESS,  # a number that was given may be too large, and the default may not
-        metavar="C",
-        help=f"how many ({DEFAULT_COMPONENTS}), or the fraction of the variance to explain (0.95), or 'all'",
-    )
+    text = "subtract the mean of each column and divide by its standard deviation, here and in new rows"
+    work.add_argument("--standardize", action=argparse.BooleanOptionalAction, help=text)
+    text = f"how many ({DEFAULT_COMPONENTS}), or the fraction of the variance to explain (0.95), or 'all'"
+    # no default: a number that was given may be too large, and the default may not
+    work.add_argument("-c", "--components", type=_components, default=argparse.SUPPRESS, metavar="C", help=text)
     text = "give each row the N rows before it as further columns, as in temp[-1]: faults in the dynamics show"
     work.add_argument("--lags", type=_whole, default=0, metavar="N", help=text)
-    work.add_argument("--tol", type=float, metavar="T", help="width of the eigenvalue intervals over the largest")
-    work.add_argument(
-        "--max-features", type=int, metavar="N", help="spend at most so many features, with the intervals that result"
-    )
+    work.add_argument("--tol", type=float, metavar="T", help=TOL)
+    work.add_argument("--max-features", type=int, metavar="N", help="at most N features with the intervals that result")
     work.add_argument("--method", help="auto, dense, features or krylov (auto)")
     _add_resources(work)
 
 
 def _add_output(fit: argparse.ArgumentParser) -> None:
     out = fit.add_argument_group("output")
-    out.add_argument(
-        "-o", "--output", metavar="MODEL", help="write the model, for 'fastkpca project'; NAME.mat: for MATLAB"
-    )
-    text = "write the scores: .csv, .csv.gz, .xlsx or .npy; - is standard output"
-    out.add_argument("--scores", metavar="FILE", help=text)
+    out.add_argument("-o", "--output", metavar="MODEL", help="the model for 'fastkpca project'; NAME.mat: for MATLAB")
+    out.add_argument("--scores", metavar="FILE", help="the scores: .csv, .csv.gz, .xlsx or .npy; - is standard output")
     _add_digits(out)
     text = "keep control limits in the model, for 'fastkpca monitor': a third of the rows, at most 4096, are held back"
     out.add_argument("--limits", type=_confidence, metavar="C", help=f"{text} from the fit; C as in 0.99")
-    text = "keep the sums that 'fastkpca update' adds rows to"
-    out.add_argument("--keep-moments", action="store_true", help=text)
+    out.add_argument("--keep-moments", action="store_true", help="keep the sums that 'fastkpca update' adds rows to")
     out.add_argument("--plot", metavar="FILE", help=f"plot the first two components: {' '.join(PICTURES)}")
     _add_report(out)

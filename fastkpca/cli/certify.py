@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-import numpy as np
+import fastkpca as fk
 
-from .arguments import kernel_parameters
+from ..rows.convert import as_rows
+from .arguments import given, kernel_parameters
 from .console import progress_bars
-from .inputs import columns_of_the_file, read_table
+from .inputs import cleaned, columns_of_the_file, raw_table
+from .tables import read as tables
 
 
 def run_certify(options: argparse.Namespace) -> None:
     parameters = kernel_parameters(options)
 
-    import fastkpca as fk
-
     fk.get_kernel(options.kernel or "gaussian", **parameters)  # a wrong one is found before a file is read
-    names = ("tol", "n_threads", "memory_limit", "guaranteed", "center")
-    settings = {name: vars(options)[name] for name in names if vars(options)[name] is not None}
+    settings = given(options, "tol", "rows", "n_threads", "memory_limit", "guaranteed", "center")
     with progress_bars(not options.quiet) as progress:
-        table = read_table(options, progress, options.label_column)
-        V = _vectors(options, progress)
+        table = cleaned(raw_table(options, progress), options)
+        progress(f"reading {options.vectors}", 0, 0)
+        V = as_rows(tables.read(options.vectors, memory=options.memory_limit).X).all()
         if table.kept is not None and len(V) == len(table.kept):
             V = V[table.kept]  # as the rows that --drop-missing leaves
         with columns_of_the_file(table):
@@ -30,11 +29,3 @@ def run_certify(options: argparse.Namespace) -> None:
                 table.X, options.kernel, V, rng=options.seed, progress=progress, **settings, **parameters
             )
     print(found)
-
-
-def _vectors(options: argparse.Namespace, progress: Any) -> np.ndarray:
-    from ..rows.convert import as_rows
-    from .tables import read as tables
-
-    progress(f"reading {options.vectors}", 0, 0)
-    return as_rows(tables.read(options.vectors, memory=options.memory_limit).X).all()

@@ -25,24 +25,18 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import fastkpca as fk
+
+from ..model.plan import readable_size
+from ..rows.columns import listed
+from . import console, demo
 from .arguments import parser_of_all
 from .certify import run_certify
-from .console import (
-    described,
-    discard_output,
-    one_line_warnings,
-    open_closed_streams,
-    progress_bars,
-    say,
-    standard_output,
-    without_password,
-)
 from .fit import run_fit, run_plan, summary
 from .inputs import cleaned, columns_of_the_file, note_of_filled, read_new_rows, rereadable_input
 from .monitor import run_monitor, updated
-from .outputs import check_outputs, row_names, score_writer, spill_path
-
-# what imports more than the package itself is imported where it is used: --help and wrong usage answer soon
+from .outputs import check_outputs, check_scores, spill_path, write_scores
+from .tables import write as scorefiles
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,26 +45,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     # from here on what was begun is cleaned up
     if getattr(signal.getsignal(signal.SIGINT), "__module__", "") == "fastkpca":
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    open_closed_streams()
+    console.open_closed_streams()
     options = argparse.Namespace(debug=False)
     try:
-        with standard_output():
+        with console.standard_output():
             options = parser_of_all().parse_all(arguments)
-            options.typed = without_password(shlex.join(["fastkpca", *arguments]))
-            with one_line_warnings() as options.health, rereadable_input(options):
+            options.typed = console.without_password(shlex.join(["fastkpca", *arguments]))
+            with console.one_line_warnings() as options.health, rereadable_input(options):
                 code = RUNS[options.command](options)
         return code or 0
     except KeyboardInterrupt:
-        say("error", "interrupted")
+        console.say("error", "interrupted")
         return 130
     except BrokenPipeError:
-        discard_output()
+        console.discard_output()
         return 141
     except Exception as error:
         if options.debug:
             raise
-        say("error", described(error))
-        discard_output()
+        console.say("error", console.described(error))
+        console.discard_output()
         return 1
 
 
@@ -78,8 +72,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _model_and_rows(options: argparse.Namespace, progress: Any) -> Iterator[tuple[Any, Any, Any]]:
     """(a model, the table of new rows, these rows with the values that the model fills); errors inside name columns as
     the file does."""
-    import fastkpca as fk
-
     model = fk.load(options.model, plugins=options.plugins)
     table = cleaned(read_new_rows(model, options, progress), options, model.lags)
     with columns_of_the_file(table, model.n_features):
@@ -90,30 +82,23 @@ def _model_and_rows(options: argparse.Namespace, progress: Any) -> Iterator[tupl
 
 
 def _project(options: argparse.Namespace) -> None:
-    from .tables import write as scorefiles
+    target = options.output or "-"
+    check_outputs([target], [options.file, options.model], options.force)
+    check_scores(target, options)
 
-    check_outputs([options.output], [options.file, options.model], options.force)
-    write_scores = score_writer(options.output or "-", options)
-
-    import fastkpca as fk
-
-    output = scorefiles.score_place(spill_path(options.output or "-"))
-    with progress_bars(not options.quiet) as progress, _model_and_rows(options, progress) as (model, table, X):
+    output = scorefiles.score_place(spill_path(target))
+    with console.progress_bars(not options.quiet) as progress, _model_and_rows(options, progress) as (model, table, X):
         scores = fk.kpca_project(model, X, out=output, progress=progress)
-    assert write_scores is not None
-    every = scorefiles.among_all(scores, table.kept, spill_path(options.output or "-"))
-    write_scores(every, options.force, row_names(table, options))
-    if options.output not in (None, "-") and not options.quiet:
-        print(f"scores of {scores.shape[0]} rows, {scores.shape[1]} components, written to {options.output}")
+    write_scores(target, scorefiles.among_all(scores, table.kept, spill_path(target)), table, options)
+    if target != "-" and not options.quiet:
+        print(f"scores of {scores.shape[0]} rows, {scores.shape[1]} components, written to {target}")
 
 
 def _update(options: argparse.Namespace) -> None:
     target = options.output or options.model
     check_outputs([options.output], [options.file], options.force)
 
-    import fastkpca as fk
-
-    with progress_bars(not options.quiet) as progress:
+    with console.progress_bars(not options.quiet) as progress:
         with _model_and_rows(options, progress) as (model, _, X):
             model = updated(model, X, options, progress)
         fk.save(model, target, overwrite=options.force or target == options.model)
@@ -122,11 +107,6 @@ def _update(options: argparse.Namespace) -> None:
 
 
 def _info(options: argparse.Namespace) -> None:
-    import fastkpca as fk
-
-    from ..model.plan import readable_size
-    from ..rows.columns import listed
-
     model = fk.load(options.model, plugins=options.plugins)
     print(summary(model))
     how = "each column minus its mean, over its standard deviation, also in new rows"
@@ -139,15 +119,11 @@ def _info(options: argparse.Namespace) -> None:
 
 
 def _kernels(options: argparse.Namespace) -> None:
-    import fastkpca as fk
-
     print(fk.list_kernels(load=options.load))
 
 
 def _demo(options: argparse.Namespace) -> None:
-    from . import demo
-
-    with progress_bars(not options.quiet) as progress:
+    with console.progress_bars(not options.quiet) as progress:
         demo.run(options.output, summary, force=options.force, progress=progress)
 
 

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from ..base.atomic import naming_file
+from ..base.progress import Bars
+from ..errors import HealthWarning
 
 _OUTPUT = "standard output"
 _drawn: list[Any] = []  # bars that a warning has to take away before it is printed
@@ -139,8 +141,6 @@ def say(kind: str, text: str) -> None:
 def progress_bars(enabled: bool) -> Iterator[Any]:
     """A progress callable with ``clear``: a bar on stderr, drawn only on a terminal and only where a stage takes
     longer than a second."""
-    from ..base.progress import Bars
-
     bars = Bars(
         file=sys.stderr,
         disable=None if enabled else True,  # None: unless it is a terminal
@@ -159,8 +159,6 @@ def progress_bars(enabled: bool) -> Iterator[Any]:
 @contextlib.contextmanager
 def one_line_warnings() -> Iterator[list[str]]:
     """A line for each warning; yields the list of what the lines say that are about the health of the data."""
-    from ..errors import HealthWarning
-
     health: list[str] = []
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:

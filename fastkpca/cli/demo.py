@@ -11,7 +11,11 @@ from typing import Any
 
 import numpy as np
 
+import fastkpca as fk
+
+from .. import plot
 from .arguments import DEFAULT_COMPONENTS
+from .tables import write as scorefiles
 
 MODEL, SCORES, PLOT = "demo-model.kpca", "demo-scores.csv", "demo-scores.png"
 
@@ -51,10 +55,8 @@ def _prepare(folder: Path, force: bool) -> bool:
     existing = set(os.listdir(folder))
     others = existing - {MODEL, SCORES, PLOT}
     if others and not force:
-        raise FileExistsError(
-            f"the folder {str(folder)!r} holds other files (such as {min(others)!r}); choose another with --output, "
-            "or add the demo's files to it with --force"
-        )
+        advice = "choose another with --output, or add the demo's files to it with --force"
+        raise FileExistsError(f"the folder {str(folder)!r} holds other files (such as {min(others)!r}); {advice}")
     return bool(existing - others)
 
 
@@ -78,11 +80,6 @@ def run(
     FileExistsError
         The folder holds other files and ``force`` is false.
     """
-    import fastkpca as fk
-
-    from .. import plot
-    from .tables import write as scorefiles
-
     folder = Path(folder)
     if _prepare(folder, force):
         print(f"overwriting the results of an earlier demo in {folder}")
@@ -100,7 +97,7 @@ def run(
     print(describe(model, seconds))
 
     fk.save(model, folder / MODEL, overwrite=True)
-    scorefiles.score_writer(folder / SCORES)(model.score, True)
+    scorefiles.write_scores(folder / SCORES, model.score, True)
     written = [MODEL, SCORES]
     if importlib.util.find_spec("matplotlib") is not None:
         plot.save(plot.scores(model, labels[:n_train]), folder / PLOT, overwrite=True)

@@ -14,43 +14,48 @@ from typing import Any
 
 import numpy as np
 
-from .arguments import DEFAULT_COMPONENTS, kernel_parameters
+import fastkpca as fk
+
+from .. import plot
+from ..fit.baseline import fit_with_limits, held_back
+from ..fit.missing import fit_and_fill
+from ..model.result import component_table, facts
+from ..rows.convert import as_rows
+from ..rows.values import complete
+from .arguments import DEFAULT_COMPONENTS, given, kernel_parameters
 from .console import Refused, in_words_of_the_command, progress_bars, say
-from .inputs import cleaned, columns_of_the_file, file_name, health_of, raw_table, read_table, remember
+from .inputs import cleaned, columns_of_the_file, file_name, health_of, raw_table, remember
 from .monitor import HEALTH, warn_of_ceiling
-from .outputs import check_outputs, check_page, check_picture, row_names, score_writer, spill_path
+from .outputs import check_charts, check_outputs, check_scores, spill_path, tell_written, write_scores
+from .tables import read as tables
+from .tables import write as scorefiles
 
 
 def run_fit(options: argparse.Namespace) -> int:
-    from .. import plot
-    from .tables import write as scorefiles
-
     if options.output == "-":
         raise Refused("a model is written into a file; give -o NAME.kpca")
     check_outputs([options.output, options.scores, options.plot, options.report], [options.file], options.force)
-    write_scores = score_writer(options.scores, options)
-    check_picture(options.plot)
+    check_scores(options.scores, options)
+    check_charts(options)
     if options.limits is not None and options.output is None:
         raise Refused("--limits are kept in the model; give -o NAME.kpca, too")
-    check_page(options.report)
     settings = _settings(options)
-
-    import fastkpca as fk
 
     # MATLAB's variables include the scores
     mat = options.output if (options.output or "").lower().endswith(".mat") else None
     with progress_bars(not options.quiet) as progress:
-        table = raw_table(options, progress, options.label_column)
+        table = raw_table(options, progress)
         kernel = fk.get_kernel(options.kernel or "gaussian", **kernel_parameters(options))
         scaled = kernel.scales_columns or not kernel.takes_points
         scaled = scaled or options.limits is not None or options.standardize is not None
-        _, facts = health_of(table, options, scaled=scaled)
+        _, columns = health_of(table, options, scaled=scaled)
         table = cleaned(table, options, options.lags)
-        held, generator = None, np.random.default_rng(options.seed)
+        held = None
         if options.limits is not None:
-            table, held = _held_back(table, options, generator)
+            settings["rng"] = np.random.default_rng(options.seed)
+            table, held = _held_back(table, options, settings["rng"])
         start, scores_at = time.perf_counter(), options.scores or options.plot or options.report or mat
-        model = _fitted(table, held, facts.run, settings, scores_at, options, generator, progress)
+        model = _fitted(table, held, columns.run, settings, scores_at, options, progress)
         remember(model, options)
         seconds = time.perf_counter() - start
         if options.health:
@@ -58,12 +63,12 @@ def run_fit(options: argparse.Namespace) -> int:
         if options.output is not None:
             write_model = fk.save if mat is None else fk.export_mat
             write_model(model, options.output, overwrite=options.force)
-        if write_scores is not None:
+        if options.scores is not None:
             progress(f"writing {options.scores}", 0, 0)
             scores = scorefiles.among_all(model.score, table.kept, spill_path(options.scores))
             if held is not None:
                 scores[held.kept] = fk.kpca_project(model, held.X)
-            write_scores(scores, options.force, row_names(table, options))
+            write_scores(options.scores, scores, table, options)
         if options.plot is not None:
             named = options.label_column or ""
             drawn = plot.scores(model, table.labels, label_name="" if named.isdigit() else named)
@@ -80,14 +85,8 @@ def _report(model: Any, seconds: float, options: argparse.Namespace, *, for_pyth
     """The summary, what was written where, and how new rows are projected where that takes a plugin."""
     report = sys.stderr if options.scores == "-" else sys.stdout
     print(summary(model, seconds), file=report)
-    for what, path in (
-        ("model", options.output),
-        ("scores", options.scores),
-        ("plot", options.plot),
-        ("report", options.report),
-    ):
-        if path not in (None, "-"):
-            print(f"{what + ' written to':<18}{path}", file=report)
+    written = {"model": options.output, "scores": options.scores, "plot": options.plot, "report": options.report}
+    tell_written({f"{what} written to": path for what, path in written.items()}, report)
     plugin = _distribution(options.kernel or "gaussian") if for_python else None
     if plugin is not None:
         line = f"fastkpca project {options.output} FILE --plugins {plugin}"
@@ -97,11 +96,6 @@ def _report(model: Any, seconds: float, options: argparse.Namespace, *, for_pyth
 def _held_back(table: Any, options: argparse.Namespace, generator: np.random.Generator) -> tuple[Any, Any]:
     """(the rows that a model is made of, those that its limits are made of): a third at random, at most 4096; the last
     ones with --lags."""
-    from ..fit.baseline import held_back
-    from ..rows.convert import as_rows
-    from ..rows.values import complete
-    from .tables import read as tables
-
     whole = complete(as_rows(table.X, missing=True))
     n = int(whole.sum())
     if n < 3:
@@ -118,8 +112,6 @@ def _held_back(table: Any, options: argparse.Namespace, generator: np.random.Gen
 
 def _distribution(kernel: str) -> str | None:
     """The distribution that the kernel of this name comes from; None for fastkpca's own."""
-    import fastkpca as fk
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # get_kernel has said it
         holders = {e.distribution for e in fk.list_kernels() if kernel in (e.name, e.qualified, *e.aliases)}
@@ -129,16 +121,9 @@ def _distribution(kernel: str) -> str | None:
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
     """The arguments of ``kpca`` and ``plan`` but c, which needs the table. A wrong kernel is found before a file is
     read."""
-    import fastkpca as fk
-
     parameters = kernel_parameters(options)
     kernel = fk.get_kernel(options.kernel or "gaussian", **parameters)
-    given = vars(options)
-    settings = {
-        name: given[name]
-        for name in ("tol", "max_features", "method", "n_threads", "memory_limit", "standardize")
-        if given[name] is not None
-    }
+    settings = given(options, "tol", "max_features", "method", "n_threads", "memory_limit", "standardize")
     if vars(options).get("keep_moments"):
         settings["keep_moments"] = True
         if kernel.translation == "kernel":
@@ -165,23 +150,15 @@ def _fitted(
     settings: dict[str, Any],
     scores_at: str | None,
     options: argparse.Namespace,
-    generator: np.random.Generator,
     progress: Any,
 ) -> Any:
     """The model of a table, with the names of its columns, and limits from the rows ``held`` if any.
 
     Scores are kept if ``scores_at`` is given; large ones wait in a file in its folder."""
-    import fastkpca as fk
-
-    from ..fit.baseline import fit_with_limits
-    from ..fit.missing import fit_and_fill
-    from .tables import write as scorefiles
-
     last: dict[str, Any] = {"return_scores": scores_at is not None, "progress": progress}
     last["out"] = None if scores_at is None else scorefiles.score_place(spill_path(scores_at))
-    names = (
-        tuple(table.names) if table.names and all(table.names) and len(set(table.names)) == len(table.names) else None
-    )
+    names = tuple(table.names or ())
+    unique = names if names and all(names) and len(set(names)) == len(names) else None
     if held is None:
         settings["c"] = _components(table, options)
         with columns_of_the_file(table), warnings.catch_warnings():
@@ -193,28 +170,18 @@ def _fitted(
                 model = fk.kpca(table.X, **settings, **last)
         if options.lags:
             model.info["lags"] = options.lags
-        return dataclasses.replace(model, feature_names=names)
+        return dataclasses.replace(model, feature_names=unique)
     parameters, kernel = kernel_parameters(options), settings["kernel"]
     if kernel is not None or parameters:
         kernel = fk.get_kernel(kernel or "gaussian", **parameters)
-        kernel = kernel.numbered(tuple(table.names)) if table.names else kernel
+        kernel = kernel.numbered(names) if names else kernel
     if "standardize" not in settings and not options.quiet:
         say("note", "each column is standardized (--no-standardize leaves them as they are)")
-    own = {name: value for name, value in settings.items() if name not in ("kernel", "rng", *parameters)}
+    own = {name: value for name, value in settings.items() if name not in ("kernel", *parameters)}
+    own |= {"confidence": options.limits, "runs": runs, "lags": options.lags, "fill_missing": options.fill_missing}
     with columns_of_the_file(table):
-        model = fit_with_limits(
-            table.X,
-            held.X,
-            kernel,
-            vars(options).get("components"),
-            confidence=options.limits,
-            runs=runs,
-            lags=options.lags,
-            fill_missing=options.fill_missing,
-            rng=generator,
-            names=names,
-            **{"standardize": True} | own | last,
-        )
+        c = vars(options).get("components")
+        model = fit_with_limits(table.X, held.X, kernel, c, names=unique, **{"standardize": True} | own | last)
         warn_of_ceiling(model)
     return model
 
@@ -222,10 +189,8 @@ def _fitted(
 def run_plan(options: argparse.Namespace) -> None:
     settings = _settings(options)
 
-    import fastkpca as fk
-
     with progress_bars(not options.quiet) as progress:
-        table = read_table(options, progress, options.label_column, lags=options.lags)
+        table = cleaned(raw_table(options, progress), options, options.lags)
         settings["c"] = _components(table, options)
         with columns_of_the_file(table):
             chosen = fk.plan(table.X, **settings)
@@ -234,8 +199,6 @@ def run_plan(options: argparse.Namespace) -> None:
 
 def summary(model: Any, seconds: float | None = None) -> str:
     """Description of a model and of the accuracy of its eigenvalues, for the terminal."""
-    from ..model.result import component_table, facts
-
     heads, table = component_table(model, digits=12)
     width = [max(map(len, column)) for column in zip(heads, *table)]
     lines = ["  ".join(map(str.rjust, cells, width)) for cells in [heads, *table]]

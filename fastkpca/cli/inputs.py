@@ -15,52 +15,35 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
+from ..model.monitoring.health import Facts, findings_of, warn_of
 from ..model.plan import readable_size
-from .arguments import Parser, add_cells, add_columns
+from ..rows.columns import RANGE_RATIO, listed
+from ..rows.convert import as_rows
+from .arguments import Parser, add_cells, add_columns, given
 from .console import Refused, say, without_password
+from .tables import read as tables
 
 
-def read_table(
-    options: argparse.Namespace,
-    progress: Any,
-    label_column: str | None = None,
-    like: Sequence[str] | None = None,
-    needs: int = 1,
-    lags: int = 0,
-) -> Any:
-    """The rows of a file that are used: all, or those without missing values."""
-    return cleaned(raw_table(options, progress, label_column, like, needs), options, lags)
-
-
-def raw_table(
-    options: argparse.Namespace,
-    progress: Any,
-    label_column: str | None = None,
-    like: Sequence[str] | None = None,
-    needs: int = 1,
-) -> Any:
+def raw_table(options: argparse.Namespace, progress: Any, like: Sequence[str] | None = None, needs: int = 1) -> Any:
     """All rows of a file, with NaN for missing values where they may be missing. Sets ``options.read_as``.
 
     ``options.recalled``, where a model is used: what it remembers of the file that it was made of.
     """
-    from .tables import read as tables
-
     progress(f"reading {file_name(options.file)}", 0, 0)
-    recalled = getattr(options, "recalled", {})
+    recalled = vars(options).get("recalled", {})
     options.read_as = _reading(options, recalled)
     table = tables.read(
         options.path,
-        var=options.var,
-        columns=options.columns,
-        skip_columns=options.skip_columns,
-        label_column=label_column,
+        called=file_name(options.file),
+        allow_missing=options.drop_missing or options.fill_missing,
+        memory=vars(options).get("memory_limit"),
         like=like,
         needs=needs,
         id_column=options.id,
-        called=file_name(options.file),
-        allow_missing=options.drop_missing or options.fill_missing,
-        memory=getattr(options, "memory_limit", None),
         recalled=recalled,
+        **given(options, "var", "columns", "skip_columns", "label_column"),
         **options.read_as,
     )
     if options.id is None and table.identifiers is not None:
@@ -77,13 +60,13 @@ _CELLS = ("sheet", "header", "decimal", "thousands", "na_values", "skip_rows", "
 
 def _reading(options: argparse.Namespace, recalled: dict[str, Any]) -> dict[str, Any]:
     """Fields of ``Reading`` for the file: from the options, and from the model where no option is given."""
-    given = {name: getattr(options, name) for name in (*_CELLS, "query") if getattr(options, name) is not None}
+    stated = given(options, *_CELLS, "query")
     recalled = {name: value for name, value in recalled.items() if name in _CELLS}
-    if "decimal" in given:
+    if "decimal" in stated:
         recalled.pop("thousands", None)
     if not str(options.file).lower().endswith(".xlsx"):
         recalled.pop("sheet", None)
-    reading = recalled | given
+    reading = recalled | stated
     reading["header"] = {"yes": True, "no": False}.get(reading.get("header", "auto"))
     if reading.get("thousands") == (decimal := reading.get("decimal", ".")):
         other = "." if decimal == "," else ","
@@ -116,19 +99,15 @@ def remembered(model: Any, name: str) -> dict[str, Any]:
     add_columns(parser)
     try:
         with contextlib.redirect_stderr(None):
-            options = vars(parser.parse_args(shlex.split(str(model.info.get(_REMEMBERED, "")))))
+            options = parser.parse_args(shlex.split(str(model.info.get(_REMEMBERED, ""))))
     except (SystemExit, ValueError):
-        raise Refused(
-            f"{name} is damaged: what it says of the file that it was made of is no list of options"
-        ) from None
-    return {key: value for key, value in options.items() if value is not None}
+        raise Refused(f"{name} is damaged: what it says of the file it was made of is no list of options") from None
+    return given(options, *vars(options))
 
 
 def cleaned(table: Any, options: argparse.Namespace, lags: int = 0) -> Any:
     """The table without the rows that ``--drop-missing`` or ``--fill-missing`` drop, each with the ``lags`` rows before
     it; prints its notes."""
-    from .tables import read as tables
-
     if options.drop_missing or options.fill_missing:
         table = tables.without_missing(table, file_name(options.file), empty=options.fill_missing)
     if lags:
@@ -158,12 +137,6 @@ def health_of(table: Any, options: argparse.Namespace, limits: Any = None, *, sc
 
     ``scaled``: their ranges may differ; the library itself warns where they differ by far.
     """
-    import numpy as np
-
-    from ..model.monitoring.health import Facts, findings_of, warn_of
-    from ..rows.columns import RANGE_RATIO
-    from ..rows.convert import as_rows
-
     facts = Facts(as_rows(table.X, missing=True))
     varying = facts.ranges[facts.ranges > 0]
     scaled = scaled or varying.max(initial=0.0) > RANGE_RATIO * varying.min(initial=np.inf)
@@ -175,11 +148,9 @@ def health_of(table: Any, options: argparse.Namespace, limits: Any = None, *, sc
 
 def read_new_rows(model: Any, options: argparse.Namespace, progress: Any) -> Any:
     """The table of rows that a model is used on, as ``raw_table``."""
-    from ..rows.columns import listed
-
     of_model, d = own_columns(model)
     options.recalled = remembered(model, options.model)
-    table = raw_table(options, progress, like=of_model, needs=d)
+    table = raw_table(options, progress, of_model, d)
     file, names = file_name(options.file), table.names
     # columns cannot be taken by name where only the file or only the model has names
     if names is None and of_model is not None and not options.quiet:
@@ -191,11 +162,6 @@ def read_new_rows(model: Any, options: argparse.Namespace, progress: Any) -> Any
 
 def note_of_filled(table: Any, names: Sequence[str] | None) -> None:
     """Say how many missing values of the table the model fills, and in which columns."""
-    import numpy as np
-
-    from ..rows.columns import listed
-    from ..rows.convert import as_rows
-
     gaps = np.isnan(as_rows(table.X).all())
     of_rows, of_columns = gaps.any(axis=1), gaps.sum(axis=0)
     if of_rows.any():
@@ -209,7 +175,6 @@ def note_of_filled(table: Any, names: Sequence[str] | None) -> None:
 def columns_of_the_file(table: Any, needs: int = 1) -> Iterator[None]:
     """Columns in warnings and errors of the library by the numbers and names that the file gives them. Where rows are
     refused that hold NaN or infinity: all columns that do, with how many."""
-    from .tables import read as tables
 
     def renamed(message: Warning | str) -> str:
         def labels(found: re.Match[str]) -> str:

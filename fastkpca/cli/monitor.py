@@ -13,24 +13,19 @@ from typing import Any
 
 import numpy as np
 
+import fastkpca as fk
+
+from .. import plot
+from ..model.monitoring.novelty import NEAR_CEILING, share_of_ceiling
+from ..rows.convert import as_rows
 from ..rows.lags import lag_names
-from . import monitored
+from ..rows.times import as_times
+from ..rows.values import complete
+from . import inputs, monitored
+from .arguments import given
 from .console import Refused, progress_bars, say
-from .inputs import (
-    cleaned,
-    columns_of_the_file,
-    file_name,
-    health_of,
-    note_of_filled,
-    own_columns,
-    plain_names,
-    read_new_rows,
-    read_table,
-    remembered,
-    rereadable_input,
-)
-from .outputs import check_outputs, check_page, check_picture
-from .tables.write import require_openpyxl
+from .outputs import check_charts, check_ending, check_outputs, tell_written
+from .tables import read as tables
 
 _ALARM, _ASKED_ALARM, HEALTH = 3, 4, 5
 """Exit codes: rows beyond a limit; the same with --fail-on-alarm; none, but findings about columns or times."""
@@ -40,21 +35,13 @@ def run_monitor(options: argparse.Namespace) -> int:
     outputs = {name: getattr(options, name) for name in ("output", "plot", "contributions", "report")}
     check_outputs([*outputs.values()], [*options.files, options.model, options.normal or "-"], options.force)
     check_outputs([options.append], [*options.files, options.model, *filter(None, outputs.values())], True)
-    check_picture(options.plot)
-    for path in (options.output, options.append, options.contributions):
-        endings = {options.append: (".csv",), options.output: (".csv", ".xlsx", "-")}.get(path, (".csv", ".xlsx"))
-        if not (path or ".csv").lower().endswith(endings):
-            raise Refused(f"rows are written as {' or '.join(endings[:2])}, which {path!r} does not end with")
-        if (path or "").lower().endswith(".xlsx"):
-            require_openpyxl()
+    check_charts(options)
+    check_ending("rows", None if options.output == "-" else options.output, ".csv", ".xlsx")
+    check_ending("rows", options.append, ".csv")
+    check_ending("contributions", options.contributions, ".csv", ".xlsx")
     if options.json and options.output == "-":
         raise Refused("--json and -o - both want standard output; give -o a file")
 
-    import fastkpca as fk
-
-    from .. import plot
-
-    check_page(options.report)
     with contextlib.ExitStack() as stack:
         progress = stack.enter_context(progress_bars(not options.quiet))
         stored = fk.load(options.model, plugins=options.plugins)
@@ -63,13 +50,13 @@ def run_monitor(options: argparse.Namespace) -> int:
         raw = _read(model, options, progress, stack)
         if raw is None:
             return monitored.nothing_new(options)
-        names = model.feature_names or tuple(lag_names(plain_names(raw), model.lags))
+        names = model.feature_names or tuple(lag_names(inputs.plain_names(raw), model.lags))
         model = dataclasses.replace(model, feature_names=names)
-        health, _ = health_of(raw, options, model.limits)
-        table = cleaned(raw, options, model.lags)
+        health, _ = inputs.health_of(raw, options, model.limits)
+        table = inputs.cleaned(raw, options, model.lags)
         every = np.asarray(raw.identifiers)
         kept = np.ones(len(every), dtype=bool) if table.kept is None else table.kept
-        with columns_of_the_file(table, model.n_features):
+        with inputs.columns_of_the_file(table, model.n_features):
             found = fk.kpca_monitor(
                 model,
                 table.X,
@@ -81,11 +68,12 @@ def run_monitor(options: argparse.Namespace) -> int:
             )
             added = _add_normal_rows(stored, table.X, found, options, progress) if options.update else ""
         if options.fill_missing and not options.quiet:
-            note_of_filled(table, model.feature_names)
+            inputs.note_of_filled(table, model.feature_names)
         code = HEALTH if options.health else 0
         if len(found.alarms) or found.run_alarm is not None:
             code = _ASKED_ALARM if options.fail_on_alarm else _ALARM
-        title = f"{Path(options.model).name}, {datetime.date.today()}: {', '.join(map(file_name, options.files))}"
+        files = ", ".join(map(inputs.file_name, options.files))
+        title = f"{Path(options.model).name}, {datetime.date.today()}: {files}"
         text = ""
         if options.json:
             text = monitored.as_json(found, options, code, progress)
@@ -100,37 +88,27 @@ def run_monitor(options: argparse.Namespace) -> int:
         charts = plot.monitor(found.limits, drawn.t2, drawn.spe, x=drawn.labels, x_label=found.label_name, title=title)
         plot.save(charts, options.plot, overwrite=options.force)
     monitored.write_rows(found, every, kept, options)
+    shown = sys.stderr if options.output == "-" else sys.stdout
     if text:
-        print(text, file=sys.stderr if options.output == "-" else sys.stdout)
-    if added and not options.quiet and not options.json:
-        print(added, file=sys.stderr if options.output == "-" else sys.stdout)
-    if text and not options.json:
-        written = [("rows written to", options.output), ("rows added to", options.append)]
-        written += [("chart written to", options.plot), ("contributions to", options.contributions)]
-        for what, path in [*written, ("report written to", options.report)]:
-            if path not in (None, "-"):
-                print(f"{what:<18}{path}", file=sys.stderr if options.output == "-" else sys.stdout)
+        print(text, file=shown)
+    if not options.quiet and not options.json:
+        if added:
+            print(added, file=shown)
+        written = {"rows written to": options.output, "rows added to": options.append, "chart written to": options.plot}
+        tell_written(written | {"contributions to": options.contributions, "report written to": options.report}, shown)
     return code
 
 
 def updated(model: Any, X: Any, options: argparse.Namespace, progress: Any) -> Any:
     """The model with more rows, as ``--forget``, ``--grow`` and ``--tol`` say."""
-    import fastkpca as fk
-
     if model._moments is None:
         raise Refused(f"{options.model} keeps no sums to add rows to; fit it with --keep-moments")
-    given = {} if vars(options).get("tol") is None else {"tol": options.tol}
     grow = True if options.grow is None else options.grow or False
-    return fk.kpca_update(model, X, forget=options.forget, grow=grow, progress=progress, **given)
+    return fk.kpca_update(model, X, forget=options.forget, grow=grow, progress=progress, **given(options, "tol"))
 
 
 def _add_normal_rows(model: Any, X: Any, found: Any, options: argparse.Namespace, progress: Any) -> str:
     """Write the model again, with the rows that raise no alarm and lack no value; what was done, as text."""
-    import fastkpca as fk
-
-    from ..rows.convert import as_rows
-    from ..rows.values import complete
-
     if found.run_alarm is not None:
         return f"no rows added to {options.model}: the whole run is unlike the normal rows"
     rows = as_rows(X, missing=True)
@@ -143,25 +121,21 @@ def _add_normal_rows(model: Any, X: Any, found: Any, options: argparse.Namespace
 
 def _read(model: Any, options: argparse.Namespace, progress: Any, stack: contextlib.ExitStack) -> Any:
     """The rows of all files that are later than ``--since``, all of them named; None where there are none."""
-    from .tables import read as tables
-
     parts = []
     for file in options.files:
         # rows with missing values are refused after the health of the data is told
         one = argparse.Namespace(**vars(options) | {"file": file, "fill_missing": True})
-        stack.enter_context(rereadable_input(one))
-        table = read_new_rows(model, one, progress)
+        stack.enter_context(inputs.rereadable_input(one))
+        table = inputs.read_new_rows(model, one, progress)
         options.id, options.read_as = one.id, one.read_as
         if options.since is not None and options.id is None:
             raise Refused("--since needs the times of the rows; give --id COLUMN, the column that holds them")
         if table.identifiers is None:
-            numbers = range(1, table.n_rows + 1)
-            several = len(options.files) > 1
-            table.identifiers = (
-                np.array([f"{file}:{i}" for i in numbers], dtype=object) if several else np.array(numbers)
-            )
+            table.identifiers = np.arange(1, table.n_rows + 1)
+            if len(options.files) > 1:
+                table.identifiers = np.array([f"{file}:{i}" for i in table.identifiers], dtype=object)
         if options.since is not None:
-            table = _later(table, options, file_name(file))
+            table = _later(table, options, inputs.file_name(file))
         parts += [] if table is None else [table]
     options.file = " ".join(options.files)
     return tables.joined(parts) if parts else None
@@ -169,9 +143,6 @@ def _read(model: Any, options: argparse.Namespace, progress: Any, stack: context
 
 def _later(table: Any, options: argparse.Namespace, name: str) -> Any:
     """The rows of a table that are later than ``--since``; None where none is."""
-    from ..rows.times import as_times
-    from .tables import read as tables
-
     times = as_times(np.asarray(table.identifiers))
     if times is None:
         first = str(table.identifiers[0])
@@ -189,15 +160,11 @@ def _later(table: Any, options: argparse.Namespace, name: str) -> Any:
 
 def calibrated(model: Any, X: Any, confidence: float) -> Any:
     """Limits below which both statistics of normal rows stay with this probability."""
-    import fastkpca as fk
-
     return fk.kpca_limits(model, X, confidence=confidence, joint=True)
 
 
 def warn_of_ceiling(model: Any) -> None:
     """Say where the SPE of no row can rise far beyond its limit: far from all rows a Gaussian kernel has one value."""
-    from ..model.monitoring.novelty import NEAR_CEILING, share_of_ceiling
-
     share = share_of_ceiling(model, model.limits.spe)
     if share > NEAR_CEILING:
         say(
@@ -209,18 +176,15 @@ def warn_of_ceiling(model: Any) -> None:
 
 def _limits(model: Any, options: argparse.Namespace, progress: Any) -> Any:
     """Limits that the model keeps, at another confidence where one is given; or limits of the rows of ``--normal``."""
-    import fastkpca as fk
-
     confidence = options.limits or inspect.signature(fk.kpca_limits).parameters["confidence"].default
     if options.normal is not None:
         # limits of rows that were made to fit would be too low
         gaps = {"fill_missing": False, "drop_missing": options.drop_missing or options.fill_missing}
-        recalled = remembered(model, options.model)
+        recalled = inputs.remembered(model, options.model)
         named = {"file": options.normal, "path": options.normal, "id": None, "recalled": recalled}
         other = argparse.Namespace(**vars(options) | named | gaps)
-        names, d = own_columns(model)
-        table = read_table(other, progress, like=names, needs=d, lags=model.lags)
-        with columns_of_the_file(table, model.n_features):
+        table = inputs.cleaned(inputs.raw_table(other, progress, *inputs.own_columns(model)), other, model.lags)
+        with inputs.columns_of_the_file(table, model.n_features):
             return calibrated(model, table.X, confidence)
     if model.limits is None:
         raise Refused(

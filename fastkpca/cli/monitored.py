@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import math
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..base.atomic import append, atomic
+from ..model.monitoring.contributions import foremost
 from .console import say, without_password
 from .outputs import text_format
+from .tables.write import write_table
 
 
 def write_rows(found: Any, every: np.ndarray, kept: np.ndarray, options: argparse.Namespace) -> None:
@@ -23,8 +25,6 @@ def write_rows(found: Any, every: np.ndarray, kept: np.ndarray, options: argpars
     """
     if options.output is None and options.append is None:
         return
-    from ..base.atomic import append
-
     columns = [found.t2, found.spe, *found.beyond.astype(int).T, *([] if found.filled is None else [found.filled])]
     head = [found.label_name, "T2", "SPE", "T2 beyond", "SPE beyond", *["filled"] * (found.filled is not None)]
     values = zip(*(column.tolist() for column in columns))
@@ -53,8 +53,6 @@ def write_contributions(found: Any, options: argparse.Namespace, progress: Any) 
 
 def as_json(found: Any, options: argparse.Namespace, code: int, progress: Any) -> str:
     """One line: what was found, with the first ``--alarms`` alarms and the columns behind them."""
-    from ..model.monitoring.contributions import foremost
-
     first = found.alarms[: options.alarms]
     which, labels = found.contributions(first, progress=progress), found.labels.tolist()
     alarms = []
@@ -79,26 +77,15 @@ def nothing_new(options: argparse.Namespace) -> int:
 
 
 def _json(options: argparse.Namespace, code: int, n_rows: int, n_alarms: int, **more: Any) -> str:
-    facts = {
-        "model": options.model,
-        "files": [*map(without_password, options.files)],
-        "rows": n_rows,
-        "n_alarms": n_alarms,
-    }
+    files = [*map(without_password, options.files)]
+    facts = {"model": options.model, "files": files, "rows": n_rows, "n_alarms": n_alarms}
     return json.dumps(_plain(facts | {"exit_code": code, "health": options.health} | more), allow_nan=False)
 
 
 def _plain(value: Any) -> Any:
     """The value in JSON's types: Python numbers, null for NaN and infinity, times as text."""
-    if isinstance(value, dict):
-        return {key: _plain(x) for key, x in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(x) for x in value]
-    if isinstance(value, float | np.floating):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, np.integer | np.bool_):
-        return value.item()
-    return value if isinstance(value, str | int | bool | None) else str(value)
+    text = json.dumps(value, default=lambda x: x.item() if isinstance(x, np.number | np.bool_) else str(x))
+    return json.loads(text, parse_constant=lambda name: None)
 
 
 def _csv(rows: Iterable[Sequence[Any]], options: argparse.Namespace) -> str:
@@ -108,8 +95,5 @@ def _csv(rows: Iterable[Sequence[Any]], options: argparse.Namespace) -> str:
 
 
 def _write(path: str, rows: Sequence[Sequence[Any]], options: argparse.Namespace) -> None:
-    from ..base.atomic import atomic
-    from .tables.write import write_table
-
     with atomic(path, overwrite=options.force) as file:
         write_table(file, path, rows, text_format(options))

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..base import parallel
-from ..base.checks import as_float, check_numbers
-from ..base.protocol import Kernel
+from ..base.checks import as_float, check_count, check_numbers
+from ..base.protocol import FeatureMap, Kernel
 from ..errors import (
     CertificateWarning,
     ComponentsWarning,
@@ -22,6 +22,7 @@ from ..errors import (
     warn_caller,
 )
 from ..kernels import get_kernel, naming
+from ..maps.draws import DRAWS_PER_PASS, drawn_among
 from ..maps.passes import pass_tile_rows
 from ..model.result import KPCAModel
 from ..products.exact import ExactSummation
@@ -30,8 +31,16 @@ from ..products.rates import RATE, pass_seconds, value_seconds
 from ..products.weighted import Coordinates
 from ..rows.columns import check_same_columns
 from ..rows.view import Rows
-from ..solve.certificate import Certificate, cluster_labels
-from ..solve.given import GivenResult, MapColumns, certify_vectors, independent, vector_angles
+from ..solve.certificate import Bound, Certificate, cluster_labels
+from ..solve.given import (
+    GivenResult,
+    MapColumns,
+    certify_by_map,
+    certify_vectors,
+    independent,
+    vector_angles,
+)
+from ..solve.sampled import residual_bound
 from .gram import best_within
 from .kpca import kpca
 from .problem import Options, Problem, kernel_of_both, prepare
@@ -64,6 +73,9 @@ class VectorCertificate:
         Rayleigh quotients: eigenvalues of the Gram matrix on the span of the vectors, descending.
     residuals : ndarray (k,)
         Norm of A v - theta v of each Ritz vector v of norm 1.
+    ritz_error : float
+        0 after a pass. From sampled rows, Ritz values are lower bounds, too low by ``ritz_error`` at most, and
+        residuals are upper bounds.
     angle_bounds : ndarray (k,)
         Bound on the angle (radians) between each Ritz vector and the invariant subspace of a cluster of eigenvalues;
         pi / 2 where nothing is known.
@@ -78,6 +90,8 @@ class VectorCertificate:
         Upper bound on the eigenvalues of the Gram matrix on the orthogonal complement of all vectors multiplied.
     fitted : bool
         True if the pass with the vectors did not reach ``tol``, and a fit of the rows supplied further bounds.
+    sampled : bool
+        True if the bounds are from a feature map and sampled rows, without a pass.
     n_vectors : int
         Columns that were given.
     kernel : Kernel
@@ -90,12 +104,14 @@ class VectorCertificate:
     clusters: np.ndarray
     ritz_values: np.ndarray
     residuals: np.ndarray
+    ritz_error: float
     angle_bounds: np.ndarray
     vector_clusters: np.ndarray
     bound_kind: str
     failure_probability: float
     beyond: float
     fitted: bool
+    sampled: bool
     n_vectors: int
     kernel: Kernel
     n_samples: int
@@ -158,7 +174,8 @@ class VectorCertificate:
         """
         least, most = self.count_above(value)
         found = int(np.count_nonzero(self.ritz_values > value))
-        return max(least - found, 0), max(most - found, 0)
+        perhaps = int(np.count_nonzero(self.ritz_values + self.ritz_error > value))
+        return max(least - perhaps, 0), max(most - found, 0)
 
     def __repr__(self) -> str:
         failing = f" (failure probability {self.failure_probability:.2g})" if self.failure_probability else ""
@@ -172,10 +189,15 @@ class VectorCertificate:
     def __str__(self) -> str:
         """A table of intervals and vectors."""
         failing = f", failure probability {self.failure_probability:.2g}" if self.failure_probability else ""
+        how = (
+            "a feature map and sampled rows"
+            if self.sampled
+            else f"one pass over the kernel values{' and a fit' * self.fitted}"
+        )
         lines = [
             f"{self.n_vectors} vectors of rank {self.rank}, {self.n_samples} rows, {self.kernel!r}, "
             f"{'centred' if self.center else 'not centred'}",
-            f"{self.bound_kind} intervals{failing}, from one pass over the kernel values{' and a fit' * self.fitted}",
+            f"{self.bound_kind} intervals{failing}, from {how}",
             f"{'':>4} {'eigenvalue at least':>22} {'at most':>22} {'Ritz value':>22} {'angle at most':>14}",
         ]
         for i, (low, high) in enumerate(self.eigenvalue_bounds):
@@ -203,6 +225,7 @@ def certify(
     guaranteed: bool = False,
     failure_probability: float | None = None,
     tol: float | None = None,
+    rows: int | None = None,
     memory_limit: int | str | None = None,
     n_threads: int | None = None,
     rng: Any = 0,
@@ -238,6 +261,10 @@ def certify(
         Largest width of an interval, relative to the largest eigenvalue. Where one pass does not reach it, a fit
         (``kpca`` with this ``tol``) follows, whose intervals bound what is orthogonal to the vectors. Default: one
         pass, of any width.
+    rows : int, optional
+        Rows to draw in place of the pass, at most 4096. Kernel values of the pivots of a feature map with all rows, and
+        of the rows drawn with each other, are all that is computed: a tenth of a pass. The intervals are wider. Where
+        they are wider than ``tol``, and for a kernel without feature maps, the pass follows.
     memory_limit : int or str, optional
         Bytes, or "500MB", in addition to the rows and the vectors; 2 GiB by default.
     n_threads : int, optional
@@ -275,6 +302,10 @@ def certify(
     upper bound :math:`\beta` of eigenvalue p + 1 that a fit has found, it is
     :math:`\beta + |R_p|^2 / (\theta_p - \beta)`.
 
+    With ``rows`` the product is that of a feature map, :math:`G = H \Phi \Phi' H`. The interval of eigenvalue i is
+    :math:`[\lambda_i(G), \lambda_i(G) + \nu]`, where :math:`\nu` bounds the largest eigenvalue of
+    :math:`K - \Phi \Phi'` with a probability, from the rows drawn.
+
     Examples
     --------
     >>> import numpy as np, fastkpca as fk
@@ -288,6 +319,7 @@ def certify(
     >>> fk.certify(X, "gaussian", V[:, :3], sigma=2.0).missed_above(0.9 * values.max())  # without the largest
     (1, 1)
     """
+    draws = 0 if rows is None else check_count(rows, "rows", most=DRAWS_PER_PASS)
     given = _given(V)
     if given.kernel is not None:
         kernel, kernel_parameters = kernel_of_both(given.kernel, kernel, kernel_parameters, certify, "V"), {}
@@ -296,20 +328,27 @@ def certify(
     ask = Options.of(certify, locals() | _NOT_ASKED | {"c": 1, "standardize": given.standardize})
     with parallel.reporter(progress) as report, parallel.blas_threads():
         problem = prepare(X, ask, report)
+        if draws and guaranteed:
+            raise ValueError(
+                "rows are drawn at random, and guaranteed=True allows no random bound; leave one of them out"
+            )
         if given.model is not None:
             check_same_columns(problem.rows, given.model.n_features, given.model.feature_names)
         with naming(problem.kernel):
-            reached = _passed(problem, given.vectors)
+            reached = _reached(problem, given.vectors, draws, tol)
     found = _result(problem, reached, given.vectors.shape[1])
     if tol is None or found.width <= problem.target.tol:
         return found
+    spent = problem.target.failure_of("samples") if draws else 0.0
+    if draws:
+        failure_probability = problem.target.failure_probability - spent
     c = min(len(found.clusters) + 1, problem.rank)
     options = {"center": center, "sample_weight": sample_weight, "standardize": given.standardize, "tol": tol}
     options |= {"guaranteed": guaranteed, "failure_probability": failure_probability}
     options |= {"memory_limit": memory_limit, "n_threads": n_threads, "rng": rng, "progress": progress}
     known = _fitted(X, problem.kernel.unbound(), c, options)
     if known is not None:
-        found = _result(problem, reached.tightened(known), given.vectors.shape[1], fitted=True)
+        found = _result(problem, reached.tightened(known.or_failing(spent)), given.vectors.shape[1], fitted=True)
     if not found.width <= problem.target.tol:
         warn_caller(_text(found, problem.target.tol, reached.certificate.rounding), CertificateWarning)
     return found
@@ -394,7 +433,8 @@ def _kernel_of_estimator(estimator: Any) -> Kernel:
     return get_kernel(name, **{key: value for key, value in own.items() if key in known})
 
 
-def _passed(problem: Problem, V: np.ndarray) -> GivenResult:
+def _reached(problem: Problem, V: np.ndarray, draws: int, tol: float | None) -> GivenResult:
+    """What sampled rows prove, where there are ``draws`` and this is within ``tol``; else what a pass does."""
     target, budget, kernel, n = problem.target, problem.budget, problem.kernel, problem.rows.n_samples
     if len(V) != n:
         hint = "; give V.T, vectors are columns" if V.shape[1] == n else f"; give {_NEED}"
@@ -410,7 +450,14 @@ def _passed(problem: Problem, V: np.ndarray) -> GivenResult:
     if not columns.shape[1]:
         what = "constant, which centring makes zero" if target.center else "zero"
         raise ValueError(f"all columns of V are {what}; give {_NEED}")
-    known = _map_columns(problem, rows, entries.coordinates, given)
+    known, feature_map = None, _feature_map(problem, rows, given)
+    if feature_map is not None:
+        known, residual = _map_columns(feature_map, rows, entries.coordinates, budget.n_threads)
+        if draws:
+            bound = _sampled(problem, feature_map, rows, residual, draws)
+            reached = certify_by_map(known, columns, bound, budget.n_threads)
+            if tol is None or _result(problem, reached, given).width <= target.tol:
+                return reached
     _logger.info("certify: a pass with %d vectors", columns.shape[1])
     return certify_vectors(matrix, columns, known)
 
@@ -425,8 +472,8 @@ def _text(found: VectorCertificate, tol: float, rounding: float) -> str:
     )
 
 
-def _map_columns(problem: Problem, rows: Rows, coordinates: Coordinates, columns: int) -> MapColumns | None:
-    """Features of all rows, from a map that takes at most `MAP_FRACTION` of a pass; None for a kernel without maps."""
+def _feature_map(problem: Problem, rows: Rows, columns: int) -> FeatureMap | None:
+    """A map whose features of all rows take at most `MAP_FRACTION` of a pass; None for a kernel without maps."""
     kernel, budget, n = problem.kernel, problem.budget, len(rows)
     if kernel.without_maps or not kernel.positive_semidefinite:
         return None
@@ -440,9 +487,15 @@ def _map_columns(problem: Problem, rows: Rows, coordinates: Coordinates, columns
         return None
     offer = best_within(kernel, problem.data, rows, MAP_RESIDUAL, m, "auto", budget.n_threads)
     feature_map = offer.build(problem.data.sample)
-    D, step = feature_map.n_features, pass_tile_rows(feature_map, n)
-    if not D:
-        return None
+    return feature_map if feature_map.n_features else None
+
+
+def _map_columns(
+    feature_map: FeatureMap, rows: Rows, coordinates: Coordinates, n_threads: int
+) -> tuple[MapColumns, np.ndarray]:
+    """Features of all rows, and the rows' residuals, times their weights."""
+    n, D = len(rows), feature_map.n_features
+    step = pass_tile_rows(feature_map, n)
     features, residual = np.empty((n, D)), np.empty(n)
 
     def task(i: int) -> None:
@@ -451,15 +504,37 @@ def _map_columns(problem: Problem, rows: Rows, coordinates: Coordinates, columns
         features[tile] = feature_map.features(X)
         residual[tile] = feature_map.residual(X, features[tile])
 
-    parallel.each(task, -(-n // step), n_threads=budget.n_threads)
+    parallel.each(task, -(-n // step), n_threads=n_threads)
     weights = np.ones(n) if rows.weights is None else np.asarray(rows.weights, dtype=np.float64)
     size = float(np.einsum("ij,ij,i->", features, features, weights)) + float(residual @ weights)
     _logger.info("certify: a map of %d features for the complement of the vectors", D)
-    return MapColumns(
+    known = MapColumns(
         coordinates.block(features),
         float(residual @ weights) * (1.0 + 1e-10),
         feature_map.rounding * float(np.sqrt(size)),
         feature_map.defect_norm(float(weights.sum()), size),
+    )
+    return known, (residual + feature_map.defect) * weights
+
+
+def _sampled(problem: Problem, feature_map: FeatureMap, rows: Rows, residual: np.ndarray, count: int) -> Bound:
+    """Bound on the largest eigenvalue of what the map leaves, from ``count`` rows drawn now: vectors and map are fixed.
+
+    Its failure probability is the share of samples; a fit that follows has the rest.
+    """
+    seed = int(problem.rng.integers(2**63))
+    draws = drawn_among([residual], [np.arange(len(rows))], 0, count, seed)
+    assert draws is not None
+    _logger.info("certify: %d sampled rows", count)
+    return residual_bound(
+        feature_map,
+        problem.kernel,
+        rows,
+        draws.total * (1.0 + 1e-10),
+        draws,
+        count=count,
+        entry_error=problem.entry_error,
+        failure=problem.target.failure_of("samples"),
     )
 
 
@@ -474,7 +549,7 @@ def _result(problem: Problem, reached: GivenResult, given: int, *, fitted: bool 
     certificate, own, center = reached.certificate, reached.own, problem.target.center
     bounds, k = certificate.eigenvalue_bounds, len(own.theta)
     known = np.vstack([bounds, [-np.inf, reached.beyond]])
-    angles, belongs = vector_angles(own, known)
+    angles, belongs = vector_angles(own, known, reached.left_out)
     if center:  # the vector of ones has the eigenvalue zero
         bounds = np.column_stack([bounds[:, 0], np.maximum(bounds[:, 1], 0.0)])
     labels = cluster_labels(known)
@@ -483,12 +558,14 @@ def _result(problem: Problem, reached: GivenResult, given: int, *, fitted: bool 
         clusters=labels[:k],
         ritz_values=own.theta.copy(),
         residuals=np.sqrt(np.maximum(own.residual_gram.diagonal(), 0.0)),
+        ritz_error=reached.left_out,
         angle_bounds=angles,
         vector_clusters=np.where(belongs > labels[k - 1], -1, belongs),
         bound_kind=certificate.bound_kind,
         failure_probability=certificate.failure_probability,
         beyond=max(reached.beyond, 0.0) if center else reached.beyond,
         fitted=fitted,
+        sampled=reached.left_out > 0.0,
         n_vectors=given,
         kernel=problem.kernel.unbound(),
         n_samples=problem.rows.n_samples,

@@ -17,7 +17,6 @@ from ..errors import rounded_up
 from ..kernels import given_kernel
 from ..maps.choosing import refined
 from ..maps.pivots import PivotMap
-from ..products.blocks import checked_block
 from ..products.operators import FeatureOperator, GramOperator
 from ..products.vectors import centre
 from ..rows.columns import check_columns_of
@@ -274,7 +273,7 @@ _FEATURES = features  # the function, whose own parameter of this name hides it
 def _centred_share(kernel: Kernel, sample: np.ndarray) -> float:
     """Estimate of tr H K H over tr K, from some rows; 1 where they do not vary beyond rounding."""
     some = spread_rows(sample, SHARE_ROWS)
-    K = checked_block(kernel, some, some)
+    K = kernel.block(some, some)
     trace = float(np.trace(K))
     centre(K)
     found = np.trace(K) / trace if trace > 0.0 else 1.0

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ..base.checks import check_flag
+from ..base.spelling import did_you_mean
 from .kernel import Kernel, on_objects
 from .objects import is_object_list, noted, own_values
 
+DECLARED = ("positive_semidefinite", "translation", "thread_safe")
+"""What may be declared of a function or an object."""
 _TILES = (
     "a kernel is called with tiles, not with pairs of rows: X of shape (n, d) and Y of shape (m, d), "
     "and returns all n x m values, shape (n, m)"
@@ -22,6 +25,19 @@ class _Foreign(Kernel):
 
     slot: ClassVar[str]
     """The parameter that holds the wrapped function or object."""
+
+    @classmethod
+    def declared(cls, thing: Any, declarations: dict[str, Any]) -> Self:
+        """The kernel of a function or an object, with what is declared beside it."""
+        unknown = [name for name in declarations if name not in DECLARED]
+        if unknown:
+            similar = did_you_mean(unknown[0], DECLARED)
+            raise TypeError(
+                f"{thing!r} takes no kernel parameters here (given: {', '.join(unknown)}): bind them first, as in "
+                f"functools.partial(f, {unknown[0]}=...); what may be declared beside it is {', '.join(DECLARED)}"
+                + (f" ({similar})" if similar else "")
+            )
+        return cls(**{cls.slot: thing}, **declarations)
 
     @property
     def wrapped(self) -> Any:
@@ -37,7 +53,7 @@ class _Foreign(Kernel):
 
     @property
     def _function(self) -> Callable[..., Any]:
-        raise NotImplementedError
+        return getattr(self.wrapped, "block", self.wrapped)
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         return self._called(self._function, self._label(), (len(X), len(Y)), X, Y)
@@ -60,7 +76,7 @@ class _Foreign(Kernel):
 
     def declarations(self) -> dict[str, Any]:
         """Every parameter except the wrapped function or object."""
-        return {name: value for name, value in self.get_parameters().items() if name != self.slot}
+        return {name: getattr(self, name) for name in DECLARED}
 
     def check(self) -> None:
         if self.translation not in (None, "kernel", "centered"):
@@ -91,10 +107,6 @@ class CallableKernel(_Foreign):
             raise TypeError(f"function is {self.function!r}; give a callable f(X, Y) on tiles")
         super().check()
 
-    @property
-    def _function(self) -> Callable[..., Any]:
-        return self.function
-
     def _label(self) -> str:
         name = getattr(self.function, "__qualname__", None) or type(self.function).__name__
         return f"the kernel function {name}"
@@ -108,12 +120,12 @@ class ObjectKernel(_Foreign):
 
     object: Any
     slot = "object"
-    parameters = {"object": None, "positive_semidefinite": None, "translation": None, "thread_safe": None}
+    parameters = {"object": None, **dict.fromkeys(DECLARED)}
 
     def check(self) -> None:
         if not callable(getattr(self.object, "block", None)):
             raise TypeError(f"object is {self.object!r}; give an object with a method block(X, Y)")
-        for name in ("positive_semidefinite", "translation", "thread_safe"):
+        for name in DECLARED:
             if getattr(self, name) is None:
                 self.__dict__[name] = self._attribute(name, getattr(Kernel, name))
         super().check()
@@ -121,11 +133,6 @@ class ObjectKernel(_Foreign):
     def _attribute(self, name: str, default: Any) -> Any:
         with noted(f"raised by {type(self.object).__name__}.{name}"):
             return getattr(self.object, name, default)
-
-    @property
-    def _function(self) -> Callable[..., Any]:
-        block: Callable[..., Any] = self.object.block
-        return block
 
     def _label(self) -> str:
         return f"{type(self.object).__name__}.block"

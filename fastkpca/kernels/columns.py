@@ -46,10 +46,6 @@ class OnColumns(Combination):
         self.__dict__.update(columns=columns, widths=widths, parts=(self.kernel,))
 
     @property
-    def translation(self) -> str | None:
-        return self.kernel.translation
-
-    @property
     def _view(self) -> Columns:
         if any(isinstance(x, str) for x in self.columns):
             raise KernelParameterError(

@@ -21,7 +21,6 @@ from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..base.stored import Record
 from ..errors import KernelParameterError
 from ..maps.combined import ScaledMap, SumMap, TensorMap, parts_of
-from ..products.blocks import checked_block
 from ..products.combined import ScaledSummation, SumSummation
 from ..products.exact import ExactSummation
 from ..products.rates import RATE, is_compiled, value_seconds
@@ -45,7 +44,7 @@ def check_part(part: Any) -> None:
 
 def _values(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     """The values of a part, in an array that may be overwritten."""
-    K = checked_block(kernel, X, Y)
+    K = kernel.block(X, Y)
     overwritable = K.dtype == X.dtype and K.flags.writeable and K.flags.owndata
     return K if overwritable else np.array(K, dtype=X.dtype, order="C")
 
@@ -100,13 +99,19 @@ class Combination(Kernel):
     takes_objects = _of_parts("takes_objects", any)
     by_number = _of_parts("by_number", any)
 
+    @property
+    def translation(self) -> str | None:
+        # H (K_1 + K_2) H is the sum of centred matrices: it survives a shift where each of them does
+        words = {part.translation for part in self.parts}
+        return "kernel" if words == {"kernel"} else "centered" if words <= {"kernel", "centered"} else None
+
     def bind(self, X: Any, Y: Any = None) -> tuple[Any, Any]:
         """A list of objects goes to every part, and each becomes a kernel on their numbers."""
         bound = [part.bind(X, Y) for part in self.parts]
-        of_numbers = [rows is X for _, rows in bound]
-        if all(of_numbers):
+        join_numbers = [rows is X for _, rows in bound]
+        if all(join_numbers):
             return self, X
-        if any(of_numbers):
+        if any(join_numbers):
             raise TypeError(
                 f"{self!r} joins kernels on objects and kernels on rows of numbers, and X can be only one of these; "
                 "combine the matrices instead, as in kpca(0.5 * K1 + K2, 'precomputed')"
@@ -175,10 +180,6 @@ class Scaled(Combination):
             )
         self.__dict__.update(factor=factor, kernel=kernel, parts=(kernel,))
 
-    @property
-    def translation(self) -> str | None:
-        return self.kernel.translation
-
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         K = _values(self.kernel, X, Y)
         with np.errstate(over="ignore"):  # the factor may be beyond float32; what overflows is found in the product
@@ -189,7 +190,7 @@ class Scaled(Combination):
         return self.factor * self.kernel.diagonal(X)
 
     def gradient_sums(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray, steps: np.ndarray) -> GradientSums:
-        sums = self.kernel.gradient_sums(X, Y, checked_block(self.kernel, X, Y), steps)
+        sums = self.kernel.gradient_sums(X, Y, self.kernel.block(X, Y), steps)
         return lambda R, A: sums(R, self.factor * A)
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
@@ -233,15 +234,15 @@ def with_tiles(part: Kernel, data_x: Summary, data_y: Summary, tol: float | None
     """
     yield from part.summations(data_x, data_y, tol)
     if part.positive_semidefinite and part.compiled_tile() is not None:
-        cost = _tiles_cost(part, data_x, data_y)
-        yield Offer("tiles", cost, lambda X, Y=None: ExactSummation(part, X, Y))
+        yield _tiles(part, data_x, data_y)
 
 
-def _tiles_cost(part: Kernel, data_x: Summary, data_y: Summary) -> Cost:
+def _tiles(part: Kernel, data_x: Summary, data_y: Summary) -> Offer:
     values = RATE.features * value_seconds(part, data_x.n_features)
     values *= 0.5 if data_x is data_y else 1.0  # each serves two entries
     column = 2.0 * RATE.features / (RATE.products if is_compiled(part) else RATE.multiplications)
-    return Cost(row_flops=data_y.n_samples * (values + column), column_flops=column * data_y.n_samples)
+    cost = Cost(row_flops=data_y.n_samples * (values + column), column_flops=column * data_y.n_samples)
+    return Offer("tiles", cost, lambda X, Y=None: ExactSummation(part, X, Y))
 
 
 def _bracketed(kernel: Kernel) -> str:
@@ -254,6 +255,10 @@ class _FlatCombination(Combination):
     parameters = {"parts": ()}
     word: ClassVar[str]
     """The name of their feature maps and products, and of their description in a model file."""
+    join_values: ClassVar[np.ufunc]
+    """The operation that joins the values of two parts."""
+    join_numbers: ClassVar[Any]
+    """The same of bounds on values, and of numbers of features."""
 
     def check(self) -> None:
         flat: list[Kernel] = []
@@ -268,22 +273,19 @@ class _FlatCombination(Combination):
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         total = _values(self.parts[0], X, Y)
         for part in self.parts[1:]:
-            self._join(total, checked_block(part, X, Y))
+            self.join_values(total, part.block(X, Y), out=total)
         return total
 
     @np.errstate(over="ignore", invalid="ignore")
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         total = np.array(self.parts[0].diagonal(X), dtype=np.float64)
         for part in self.parts[1:]:
-            self._join(total, part.diagonal(X))
+            self.join_values(total, part.diagonal(X), out=total)
         return total
 
-    def _join(self, total: np.ndarray, values: np.ndarray) -> None:
-        raise NotImplementedError
-
-    def _joint_size(self, sizes: Sequence[int]) -> int:
-        """Number of features of the map that is made of maps with these numbers."""
-        raise NotImplementedError
+    def value_bound(self, data: Summary) -> float | None:
+        bounds = self._value_bounds(data)
+        return None if bounds is None else self.join_numbers(bounds) * BOUND_FACTOR
 
     def _errors_and_bounds(self, data: Summary, dtype: np.dtype) -> tuple[list[float], list[float]] | None:
         errors = _all_known(part.entry_error(data, dtype) for part in self.parts)
@@ -297,41 +299,28 @@ class _FlatCombination(Combination):
         """One offer of each part, together within tol if residual_i / trace_i counts ``weights[i]``; None: not each
         part has one, or they are too large. Parts with an exact map leave their share of tol to the others."""
         chosen = [_exact_map(part, data, max_features) for part in self.parts]
-        if self._joint_size([1 if x is None else x.cost.n_features for x in chosen]) > max_features:
+        if self.join_numbers([1 if x is None else x.cost.n_features for x in chosen]) > max_features:
             return None
         inexact_weight = sum(float(weight) for weight, offer in zip(weights, chosen) if offer is None)
         share = min(1.0, tol / inexact_weight) if inexact_weight > 0 else tol
-        for i, part in enumerate(self.parts):
-            if chosen[i] is None:
-                chosen[i] = _cheapest(part.feature_maps(data, share, max_features), _by_size)
-            if chosen[i] is None:
-                return None
-        offers = _all_known(chosen)
+        offers = _all_known(
+            exact or _cheapest(part.feature_maps(data, share, max_features), _by_size)
+            for part, exact in zip(self.parts, chosen)
+        )
         return None if offers is None or self._features(offers) > max_features else offers
 
     def _features(self, offers: Sequence[Offer]) -> int:
-        return self._joint_size([offer.cost.n_features for offer in offers])
+        return self.join_numbers([offer.cost.n_features for offer in offers])
 
 
 class Sum(_FlatCombination):
     """The rules of k_1(x, y) + k_2(x, y) + ..."""
 
     word = "sum"
-
-    @property
-    def translation(self) -> str | None:
-        # H (K_1 + K_2) H is the sum of centred matrices: it survives a shift where each of them does
-        words = {part.translation for part in self.parts}
-        return "kernel" if words == {"kernel"} else "centered" if words <= {"kernel", "centered"} else None
-
-    def _join(self, total: np.ndarray, values: np.ndarray) -> None:
-        total += values
-
-    def _joint_size(self, sizes: Sequence[int]) -> int:
-        return sum(sizes)
+    join_values, join_numbers = np.add, staticmethod(sum)
 
     def gradient_sums(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray, steps: np.ndarray) -> GradientSums:
-        of_parts = [part.gradient_sums(X, Y, checked_block(part, X, Y), steps) for part in self.parts]
+        of_parts = [part.gradient_sums(X, Y, part.block(X, Y), steps) for part in self.parts]
         return lambda R, A: reduce(add_values, (sums(R, A) for sums in of_parts))
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
@@ -343,10 +332,6 @@ class Sum(_FlatCombination):
         unit = unit_roundoff(dtype)
         rounding = 1.01 * (len(errors) - 1) * unit * (sum(errors) + sum(bounds))
         return (sum(errors) + rounding) * BOUND_FACTOR
-
-    def value_bound(self, data: Summary) -> float | None:
-        bounds = self._value_bounds(data)
-        return None if bounds is None else sum(bounds) * BOUND_FACTOR
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
         if not self.positive_semidefinite:
@@ -380,15 +365,13 @@ class Sum(_FlatCombination):
         def flops(offer: Offer) -> float:
             return offer.cost.setup_flops + offer.cost.row_flops * data_x.n_samples
 
-        offers = [_cheapest(part.summations(data_x, data_y, share), flops) for part in self.parts]
-        if not all(offers) and not self.positive_semidefinite:
+        own = [_cheapest(part.summations(data_x, data_y, share), flops) for part in self.parts]
+        if not all(own) and not self.positive_semidefinite:
             return ()  # the tiles of the sum itself also give the norm, on which such a kernel's certificate rests
-        if not any(offers) and any(part.compiled_tile() is None for part in self.parts):
+        if not any(own) and any(part.compiled_tile() is None for part in self.parts):
             return ()  # the tiles of the sum itself are as good
-        costs = [
-            _tiles_cost(part, data_x, data_y) if offer is None else offer.cost
-            for part, offer in zip(self.parts, offers)
-        ]
+        offers = [offer or _tiles(part, data_x, data_y) for part, offer in zip(self.parts, own)]
+        costs = [offer.cost for offer in offers]
         cost = Cost(
             max(cost.n_features for cost in costs),
             row_flops=sum(cost.row_flops for cost in costs),
@@ -399,13 +382,7 @@ class Sum(_FlatCombination):
         )
 
         def build(X: Rows, Y: Rows | None = None) -> Summation:
-            return SumSummation(
-                [
-                    ExactSummation(part, X, Y) if offer is None else offer.build(X, Y)
-                    for part, offer in zip(self.parts, offers)
-                ],
-                rounding,
-            )
+            return SumSummation([offer.build(X, Y) for offer in offers], rounding)
 
         return (Offer(self.word, cost, build),)
 
@@ -417,20 +394,15 @@ class Product(_FlatCombination):
     """The rules of k_1(x, y) k_2(x, y) ..."""
 
     word = "product"
+    join_values, join_numbers = np.multiply, staticmethod(prod)
 
     @property
     def translation(self) -> str | None:
         # a shift of x.y adds terms in x and in y, which centring takes away from x.y itself but not from its product
         return "kernel" if all(part.translation == "kernel" for part in self.parts) else None
 
-    def _join(self, total: np.ndarray, values: np.ndarray) -> None:
-        total *= values
-
-    def _joint_size(self, sizes: Sequence[int]) -> int:
-        return prod(sizes)
-
     def gradient_sums(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray, steps: np.ndarray) -> GradientSums:
-        values = [checked_block(part, X, Y) for part in self.parts]
+        values = [part.block(X, Y) for part in self.parts]
         of_parts = [part.gradient_sums(X, Y, block, steps) for part, block in zip(self.parts, values)]
 
         def sums(R: np.ndarray | None, A: np.ndarray) -> np.ndarray:
@@ -455,10 +427,6 @@ class Product(_FlatCombination):
         if np.isnan(error):  # nothing is known of one part, and another is zero
             return np.inf
         return error * BOUND_FACTOR + float(np.finfo(dtype).tiny)  # a product may underflow
-
-    def value_bound(self, data: Summary) -> float | None:
-        bounds = self._value_bounds(data)
-        return None if bounds is None else prod(bounds) * BOUND_FACTOR
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
         bounds = self._value_bounds(data)

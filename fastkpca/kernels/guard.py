@@ -2,8 +2,8 @@
 
 ``guarded(kernel)`` is the kernel itself for fastkpca's own. For any other it is a ``Guard`` around it, which
 
-- hands tiles on read-only, and checks the shape and type of what comes back (and a row, a column and the diagonal of
-  each tile for NaN and infinity).
+- hands tiles on read-only, and checks the shape and type of what comes back (and its first row, first column and
+  diagonal for NaN and infinity).
 - turns what a plugin raises into a PluginError that says which kernel, which distribution, which call on which shapes.
 - holds the values on one tile of at most 64 rows against what is declared of them: symmetry, semidefinite or not,
   translation, the bound on them, the compiled tile. Once for each public call, when the parameters are resolved.
@@ -16,8 +16,8 @@ more.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from math import isfinite, isqrt
@@ -30,12 +30,12 @@ from ..base import parallel, protocol
 from ..base.plugins import DISTRIBUTION
 from ..base.protocol import Cost, FeatureMap, Moments, Offer, Summary, Summation
 from ..base.rounding import EPS, UNIT
-from ..errors import KernelContractError, PluginError
+from ..errors import KernelContractError
 from ..rows.view import Rows
 from . import contract
 from .adapters import ObjectKernel
 from .kernel import Kernel
-from .objects import OnObjects
+from .objects import OnObjects, noted
 from .registry import Origin, origin
 
 UNSTATED_ERROR = float(np.finfo(np.float32).resolution)
@@ -51,6 +51,11 @@ MAP_ROWS = 16
 PRODUCT_ROWS = 4
 """Rows of a product that are held against its ``error_bound``."""
 
+FINITE = (
+    "finite values are due: look for a division by zero where x = y, the root of a number that rounding made negative, "
+    "and for overflow (there X on a smaller scale, or other parameters, help)"
+)
+
 
 def guarded(kernel: protocol.Kernel) -> Kernel:
     """The kernel for the core to use: itself where it is fastkpca's own, else behind a ``Guard``.
@@ -63,15 +68,9 @@ def guarded(kernel: protocol.Kernel) -> Kernel:
     return cast(Kernel, kernel.over_parts(guarded)) if foreign is None else Guard(kernel, foreign)
 
 
-@contextmanager
-def naming(kernel: protocol.Kernel) -> Iterator[None]:
+def naming(kernel: protocol.Kernel) -> AbstractContextManager[None]:
     """A note on what goes wrong inside, beyond the calls into the kernel: it may be the kernel's doing."""
-    try:
-        yield
-    except Exception as error:
-        if isinstance(kernel, Guard) and not isinstance(error, PluginError):
-            error.add_note(f"while {kernel._origin.who} was in use")
-        raise
+    return noted(f"while {kernel._origin.who} was in use") if isinstance(kernel, Guard) else nullcontext()
 
 
 def _is_bound(value: Any, limit: float = np.inf) -> bool:
@@ -93,11 +92,11 @@ class Proxy:
     from the object, and its methods are called on the object with their failures named.
     """
 
-    _inner: Any
-    _origin: Origin
-
     _allowed: ClassVar[Mapping[str, tuple]] = {}
     """Values that a declaration may have."""
+
+    def __init__(self, inner: Any, origin: Origin, **more: Any):
+        self.__dict__.update(_inner=inner, _origin=origin, **more)
 
     def __init_subclass__(cls) -> None:
         for name in {name for base in cls.__mro__[2:-1] for name in vars(base)}:
@@ -117,20 +116,24 @@ class Proxy:
         return self._origin.call(self._inner, method, function, *map(_read_only, arguments), **options)
 
     def _array(self, method: str, shape: tuple[int, ...], *arguments: Any) -> np.ndarray:
-        """The result of a call, as an array of this shape and at least the precision of the first argument."""
+        """The result of a call, as a finite array of this shape and at least the precision of the first argument."""
         values = np.asarray(self._call(method, *arguments))
         dtype = arguments[0].dtype
         if values.dtype.kind != "f" or values.dtype.itemsize < dtype.itemsize:
             self._refuse(method, arguments, f"returned {values.dtype} values; real numbers, {dtype}, are due")
         if values.shape != shape:
             self._refuse(method, arguments, f"returned shape {values.shape}; shape {shape} is due")
+        given = [x for x in arguments if x is not None]
+        if values.size and not _margins_are_finite(values) and all(np.isfinite(x).all() for x in given):
+            for index in np.argwhere(~np.isfinite(values))[:1]:
+                where = ", ".join(f"{word} {i}" for word, i in zip(("row", "column"), index))
+                self._refuse(method, arguments, f"returned {values[tuple(index)]} (first at {where}); {FINITE}")
         # a bound that comes in float64 is not rounded to float32
         return values.astype(dtype, copy=False) if values.ndim == 2 else values
 
-    def _hold_finite(self, method: str, values: np.ndarray, arguments: Sequence[Any], needed: str) -> None:
-        for index in np.argwhere(~np.isfinite(values))[:1]:
-            where = ", ".join(f"{word} {i}" for word, i in zip(("row", "column"), index))
-            self._refuse(method, arguments, f"returned {values[tuple(index)]} (first at {where}); {needed}")
+    def _hold(self, method: str, arguments: Sequence[Any], fault: str | None) -> None:
+        if fault is not None:
+            self._refuse(method, arguments, fault)
 
     def _refuse(self, method: str, arguments: Sequence[Any], fault: str) -> NoReturn:
         raise KernelContractError(f"{self._origin.text(self._inner, method, arguments)} {fault}")
@@ -139,13 +142,13 @@ class Proxy:
 def _member(self: Proxy, name: str) -> Any:
     """The attribute of the object, a declaration among the allowed ones, or its method with failures named."""
     allowed = self._allowed.get(name)
-    value = self._origin.call(self._inner, name, getattr, self._inner, name) if allowed else getattr(self._inner, name)
-    if callable(value) and not allowed:
-        return partial(self._call, name)
-    value = value.item() if isinstance(value, np.generic) else value
-    if allowed and not any(type(value) is type(x) and value == x for x in allowed):
+    if allowed is None:
+        value = getattr(self._inner, name)
+        return partial(self._call, name) if callable(value) else value
+    value = self._origin.call(self._inner, name, getattr, self._inner, name)
+    if value not in allowed:
         self._refuse(name, (), f"is {value!r}; it must be one of {allowed}")
-    return value
+    return allowed[allowed.index(value)]
 
 
 class Guard(Proxy, Kernel):
@@ -155,11 +158,8 @@ class Guard(Proxy, Kernel):
         "translation": (None, "kernel", "centered")
     }
 
-    def __init__(self, kernel: protocol.Kernel, origin: Origin, stated: float | None = None):
-        self.__dict__.update(_inner=kernel, _origin=origin, _stated=stated)
-
-    def __reduce__(self) -> tuple:
-        return Guard, (self._inner, self._origin, self._stated)
+    _stated: float | None = None
+    """The ``entry_error`` of float64 tiles for the rows of the fit."""
 
     def __eq__(self, other: object) -> bool:
         return bool(self._inner == (other._inner if isinstance(other, Guard) else other))
@@ -177,29 +177,20 @@ class Guard(Proxy, Kernel):
     def refusal(self, fault: str) -> Exception:
         return KernelContractError(f"{self._origin.text(self._inner, 'block', ())} {fault}")
 
-    # Values and derivatives
+    # Values
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        K = self._array("block", (len(X), len(Y)), X, Y)
-        if K.size and not _margins_are_finite(K):
-            needed = (
-                "kernel values are finite: look for a division by zero where x = y, the root of a number that rounding "
-                "made negative, and for overflow (there X on a smaller scale, or other parameters, help)"
-            )
-            self._hold_finite("block", K, (X, Y), needed)
-        return K
+        return self._array("block", (len(X), len(Y)), X, Y)
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         values = self._array("diagonal", (len(X),), X)
-        self._hold_finite("diagonal", values, (X,), "k(x, x) is finite")
         if not _has_own_diagonal(self._inner) or not len(X):
             return values
         # without an entry_error the bounds are about the values of block, and so the diagonal is that of block
         step = 1 if self._stated is None or len(X) <= CHECKED_ROWS else min(8, len(X) // CHECKED_ROWS)
         from_block = protocol.Kernel.diagonal(self, np.ascontiguousarray(X[::step]))
         fault = contract.diagonal_is_of_block(values[::step], from_block, 2 * self.error(from_block))
-        if fault is not None:
-            self._refuse("diagonal", (X,), fault)
+        self._hold("diagonal", (X,), fault)
         return values if self._stated is not None else from_block
 
     def error(self, K: np.ndarray) -> float:
@@ -232,34 +223,33 @@ class Guard(Proxy, Kernel):
         resolved = self._call("resolve", data)
         if not isinstance(resolved, Kernel):
             self._refuse("resolve", (), f"returned {resolved!r}; a kernel is due")
-        stated = Guard(resolved, self._origin).entry_error(data, np.dtype(np.float64))
-        guard = Guard(resolved, self._origin, stated)
+        guard = Guard(resolved, self._origin)
+        guard.__dict__["_stated"] = guard.entry_error(data, np.dtype(np.float64))
         guard._hold_declarations(data)
         return guard
 
     def _hold_declarations(self, data: Summary) -> None:
         """On a few random rows: what they show is wrong, but what they do not show may still be wrong."""
-        size = isqrt(len(data.sample))  # a tile of as many values as the sample has rows: a share of an exact product
-        index = np.random.default_rng(0).choice(len(data.sample), size, replace=False)
-        S = np.ascontiguousarray(data.sample[index])
+        n = len(data.sample)
+        size = isqrt(n)  # a tile of as many values as the sample has rows: a share of an exact product
+        S = data.sample[np.random.default_rng(0).choice(n, size, replace=False)]
         K = self.block(S, S)
-        largest, error = float(np.abs(K).max(initial=0.0)), self.error(K)
-        faults = [contract.block_is_symmetric(K, error)]
-        if self.compiled_tile() is not None:
-            faults.append(contract.tile_is_of_block(self, S, K, 2 * error + UNSTATED_ERROR * largest))
+        largest, error = float(np.abs(K).max()), self.error(K)
+        self._hold("block", (S, S), contract.block_is_symmetric(K, error))
+        if (compiled := self.compiled_tile()) is not None:
+            allowed = 2 * error + UNSTATED_ERROR * largest
+            self._hold("block", (S, S), contract.tile_is_of_block(compiled, S, K, allowed))
         if self.positive_semidefinite:
-            faults.append(contract.block_is_semidefinite(K, len(S) * (error + 4 * EPS * largest)))
-        if self.translation is not None and len(S) > 1:
+            fault = contract.block_is_semidefinite(K, len(S) * (error + 4 * EPS * largest))
+            self._hold("block", (S, S), fault)
+        if self.translation is not None and size > 1:
             shift = float(np.sqrt(np.mean(S * S))) or 1.0
             away = self.block(S + shift, S + shift)
             allowed = 2 * error + UNSTATED_ERROR * max(largest, float(np.abs(away).max()))
-            faults.append(contract.shift_changes_nothing(K, away, self.translation, shift, allowed))
-        for fault in filter(None, faults):
-            self._refuse("block", (S, S), fault)
-        self.diagonal(S)
-        beyond = contract.bound_holds(K, self.value_bound(data), error)
-        if beyond is not None:
-            self._refuse("value_bound", (), beyond)
+            self._hold("block", (S, S), contract.shift_changes_nothing(K, away, self.translation, shift, allowed))
+        diagonal = self._array("diagonal", (size,), S)
+        self._hold("diagonal", (S,), contract.diagonal_is_of_block(diagonal, K.diagonal(), 2 * error))
+        self._hold("value_bound", (), contract.bound_holds(K, self.value_bound(data), error))
 
     # Feature maps and products
 
@@ -272,9 +262,8 @@ class Guard(Proxy, Kernel):
         return [self._summation_offer(offer, tol) for offer in self._offers("summations", data_x, data_y, tol)]
 
     def _offers(self, method: str, *arguments: Any) -> list[Offer]:
-        offered = self._call(method, *arguments)
-        # a generator runs while it is listed, so that is watched too
-        offers = self._origin.call(self._inner, method, list, offered) if np.iterable(offered) else [offered]
+        # a generator runs while it is listed
+        offers = self._origin.call(self._inner, method, lambda: list(getattr(self._inner, method)(*arguments)))
         for offer in offers:
             if not (isinstance(offer, Offer) and isinstance(offer.cost, Cost) and callable(offer.build)):
                 self._refuse(method, (), f"returned {offer!r}; a sequence of Offer is due")
@@ -283,30 +272,27 @@ class Guard(Proxy, Kernel):
     def _map_offer(self, offer: Offer) -> Offer:
         def build(sample: np.ndarray) -> FeatureMap:
             label = f"feature_maps()[{offer.name!r}].build"
-            made = self._guarded_map(self._origin.call(self._inner, label, offer.build, sample), label)
+            made = self._guarded_map(label, offer.build, sample)
             S = np.ascontiguousarray(sample[:: max(1, len(sample) // CHECKED_ROWS)])
             self.hold_map(made, S, made.features(S), made.residual(S), label)
             return made
 
         return replace(offer, build=build)
 
-    def _guarded_map(self, feature_map: Any, label: str) -> FeatureMap:
-        if not isinstance(feature_map, FeatureMap):
-            self._refuse(label, (), f"returned {feature_map!r}; a FeatureMap is due")
-        if type(feature_map).__module__.startswith("fastkpca."):
-            return feature_map
-        return GuardedMap(feature_map, self._origin, self)
+    def _guarded_map(self, label: str, build: Callable[..., Any], *arguments: Any) -> FeatureMap:
+        made = self._origin.call(self._inner, label, build, *arguments)
+        if not isinstance(made, FeatureMap):
+            self._refuse(label, (), f"returned {made!r}; a FeatureMap is due")
+        ours = type(made).__module__.startswith("fastkpca.")
+        return made if ours else GuardedMap(made, self._origin, _kernel=self)
 
     def hold_map(self, made: FeatureMap, X: np.ndarray, Phi: np.ndarray, residual: np.ndarray, label: str) -> None:
         """Check of the features of these rows, and of their residual, against the values of ``block``."""
         K = self.block(X, X)
-        fault = contract.map_stays_below(made, Phi, residual, K, self.error(K))
-        if fault:
-            self._refuse(label, (X,), f"({made!r}): {fault}")
+        self._hold(label, (X,), contract.map_stays_below(made, Phi, residual, K, self.error(K)))
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
-        made = self._call("feature_map_from_state", header, arrays)
-        return self._guarded_map(made, "feature_map_from_state")
+        return self._guarded_map("feature_map_from_state", self._inner.feature_map_from_state, header, arrays)
 
     def _summation_offer(self, offer: Offer, tol: float | None) -> Offer:
         def build(X: Rows, Y: Rows | None = None) -> Summation:
@@ -320,7 +306,8 @@ class Guard(Proxy, Kernel):
             if not _is_bound(made.error_bound, np.inf if tol is None else tol):
                 needed = "a finite bound is due" if tol is None else f"at most {tol:g} was asked for"
                 self._refuse(label, (), f"has error_bound {made.error_bound!r}; {needed}")
-            return GuardedSummation(made, self._origin, self, X, Y)
+            sides = X, X if Y is None else Y
+            return GuardedSummation(made, self._origin, _kernel=self, _sides=sides, _checks=Counter())
 
         return replace(offer, build=build)
 
@@ -332,31 +319,27 @@ def _has_own_diagonal(kernel: protocol.Kernel) -> bool:
     return type(kernel).diagonal not in (protocol.Kernel.diagonal, OnObjects.diagonal)
 
 
-def _margins_are_finite(K: np.ndarray) -> bool:
+@np.errstate(over="ignore", invalid="ignore")  # then each entry is checked
+def _margins_are_finite(values: np.ndarray) -> bool:
     """By its first row, first column and diagonal, where a row that the kernel cannot take shows; microseconds."""
-    row, column, diagonal = K[0], K[:, 0], K.diagonal()
-    with np.errstate(over="ignore", invalid="ignore"):  # then each entry is checked
-        return isfinite(row.dot(row) + column.dot(column) + diagonal.dot(diagonal))
+    margins = (values,) if values.ndim == 1 else (values[0], values[:, 0], values.diagonal())
+    return all(isfinite(line.dot(line)) for line in margins)
 
 
 class GuardedMap(Proxy, FeatureMap):
     """A feature map of a class from outside."""
 
-    thread_safe = True  # where the map and the kernel are
-
-    def __init__(self, feature_map: FeatureMap, origin: Origin, kernel: Guard):
-        self.__dict__.update(_inner=feature_map, _origin=origin, _kernel=kernel)
-        self.__dict__.update(thread_safe=bool(feature_map.thread_safe) and kernel.thread_safe)
+    @property
+    def thread_safe(self) -> bool:
+        return bool(self._inner.thread_safe) and self._kernel.thread_safe
 
     def features(self, X: np.ndarray) -> np.ndarray:
         return self._array("features", (len(X), self.n_features), X)
 
     def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
         residual = self._array("residual", (len(X),), X, Phi)
-        if not (residual >= 0).all():
-            row = int(np.argmin(residual >= 0))
-            fault = f"returned {residual[row]} (first at row {row}); it is never negative: an upper bound"
-            self._refuse("residual", (X,), fault)
+        fault = "returned {value} (at row {at[0]}); it is never negative: an upper bound"
+        self._hold("residual", (X,), contract.difference(np.minimum(residual, 0.0), 0.0, 0.0, fault))
         if Phi is not None and len(X) and Phi.dtype == np.float64:
             few = slice(None, None, -(-len(X) // MAP_ROWS))
             tile = np.ascontiguousarray(X[few], dtype=np.float64)
@@ -379,17 +362,13 @@ class GuardedMap(Proxy, FeatureMap):
     def widened(self, kernel: protocol.Kernel, data: Summary, radius: float) -> FeatureMap:
         # what it raises is about the user's rows
         widened = self._inner.widened(kernel, data, radius)
-        return self if widened is self._inner else GuardedMap(widened, self._origin, self._kernel)
+        return self if widened is self._inner else GuardedMap(widened, self._origin, _kernel=self._kernel)
 
 
 class GuardedSummation(Proxy, Summation):
     """A product from outside."""
 
     gives_norm = False  # norms from outside are not used
-
-    def __init__(self, summation: Summation, origin: Origin, kernel: Guard, X: Rows, Y: Rows | None):
-        self.__dict__.update(_inner=summation, _origin=origin, _kernel=kernel, _sides=(X, X if Y is None else Y))
-        self.__dict__.update(_checks=Counter())
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._inner, name, value)
@@ -403,24 +382,21 @@ class GuardedSummation(Proxy, Summation):
     def _product(self, method: str, U: np.ndarray, n: int) -> np.ndarray:
         U = contiguous(U, np.float64)
         product = self._array(method, (n, U.shape[1]), U)
-        if not np.isfinite(product.sum()) and np.isfinite(U).all():
-            self._hold_finite(method, product, (U,), "products with finite numbers are finite")
-        count = self._checks[method] = self._checks[method] + 1
         self._checks[method, U.shape[1]] += 1
-        first = count & (count - 1) == 0 or self._checks[method, U.shape[1]] == 1
-        if U.size and n and (first if all(rows.in_memory for rows in self._sides) else count == 1):
+        count = self._checks[method, U.shape[1]]
+        in_memory = all(rows.in_memory for rows in self._sides)
+        due = count & (count - 1) == 0 if in_memory else self._checks.total() == 1
+        if due and U.size and n:
             self._hold_product(method, product, U)
         return product
 
     def _hold_product(self, method: str, product: np.ndarray, U: np.ndarray) -> None:
         """A few rows of the product against the values of ``block``; others the next time."""
         left, right = self._sides if method == "matmat" else self._sides[::-1]
-        random = np.random.default_rng(self._checks[method])
+        random = np.random.default_rng(self._checks.total())
         index = np.sort(random.choice(len(product), min(len(product), PRODUCT_ROWS), replace=False))
         few, n, step = left.take(index), len(right), parallel.tile_rows(right.n_features)
         parts = (right.tile(start, min(n, start + step)) for start in range(0, n, step))
         K = np.hstack([self._kernel.block(few, part) for part in parts])
         allowed = float(self._inner.error_bound) + self._kernel.error(K)
-        fault = contract.product_keeps_bound(product[index], K, U, allowed)
-        if fault is not None:
-            self._refuse(method, (U,), fault)
+        self._hold(method, (U,), contract.product_keeps_bound(product[index], K, U, allowed))

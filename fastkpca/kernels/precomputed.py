@@ -68,9 +68,6 @@ class Precomputed(Kernel):
     def check(self) -> None:
         self.__dict__["semidefinite"] = check_flag(self.semidefinite, "semidefinite")
 
-    def get_parameters(self) -> dict[str, Any]:
-        return {"semidefinite": True} if self.semidefinite else {}  # as files have it that are older than the parameter
-
     @property
     def positive_semidefinite(self) -> bool:
         return self.semidefinite
@@ -250,18 +247,15 @@ def _refuse_not_finite(rows: np.ndarray, first: int, which: str) -> None:
 
 def _check_symmetric(K: Any) -> tuple[float, float]:
     """The largest |entry|, and the largest difference of the two halves: refused where it is more than rounding."""
-    largest = 0.0
-    worst, where = 0.0, (0, 0)
+    largest, worst, where = 0.0, 0.0, (0, 0)
     transposed = K.T.tocsr() if sp.issparse(K) else K.T
     for i, rows in _strips(K):
         _refuse_not_finite(rows, i, "Gram matrix")
         largest = max(largest, float(rows.max(initial=0.0)), -float(rows.min(initial=0.0)))
-        difference = rows - dense(transposed[i : i + len(rows)])
-        np.abs(difference, out=difference)
-        if difference.max(initial=0.0) > worst:
-            worst = float(difference.max())
-            row, column = np.unravel_index(int(difference.argmax()), difference.shape)
-            where = (i + int(row), int(column))
+        difference = np.abs(rows - dense(transposed[i : i + len(rows)]))
+        row, column = divmod(int(difference.argmax()), K.shape[1])
+        if difference[row, column] > worst:
+            worst, where = float(difference[row, column]), (i + row, column)
     eps = 2.0 * unit_roundoff(K.dtype) if K.dtype.kind == "f" else EPS
     if worst > 100 * eps * largest:
         raise ValueError(

@@ -18,11 +18,11 @@ from ..base import protocol
 from ..base.checks import check_flag
 from ..base.plugins import DISTRIBUTION, NAME, Entry, Group, Table
 from ..base.protocol import API_VERSION
-from ..base.spelling import did_you_mean
 from ..errors import KernelParameterError, PluginError, UnknownKernelError
 from .adapters import CallableKernel, ObjectKernel
 from .columns import listed_columns
-from .kernel import ColumnKernel, Kernel, ProductKernel, ScaledKernel, SumKernel
+from .kernel import ColumnKernel, Kernel
+from .objects import noted
 
 GROUP = "fastkpca.kernels"
 _SESSION = "(this session)"
@@ -113,17 +113,15 @@ def make(entry: KernelEntry, parameters: dict[str, Any]) -> Kernel:
         raise PluginError(f"{KERNELS.who(entry)}: {call} raised {type(error).__name__}: {error}") from error
 
 
-def _kind(thing: Any) -> str:
-    """Kind of a kernel object: "kernel", "class", "object" (with block) or "callable"; TypeError if none."""
+def _adapter(thing: Any) -> type[CallableKernel | ObjectKernel] | None:
+    """The class that makes a kernel of the object; None where that is a kernel, or a class of such."""
     cls = thing if isinstance(thing, type) else type(thing)
     if issubclass(cls, Kernel) and cls.block is Kernel.block:
         raise TypeError(f"{cls.__name__} defines no block(X, Y), and so is no kernel; a kernel has to define it")
-    if isinstance(thing, Kernel):
-        return "kernel"
     if callable(getattr(thing, "block", None)):
-        return "class" if isinstance(thing, type) else "object"
+        return None if isinstance(thing, (Kernel, type)) else ObjectKernel
     if callable(thing) and not isinstance(thing, type):
-        return "callable"
+        return CallableKernel
     text = (
         f"kernel is of type {type(thing).__name__}; give a name (fastkpca.list_kernels() lists them), a Kernel, "
         "an object with block(X, Y), or a function f(X, Y) that returns the (n, m) values for two tiles of rows; "
@@ -135,41 +133,25 @@ def _kind(thing: Any) -> str:
 
 
 def _from_object(thing: Any, parameters: dict[str, Any]) -> Kernel:
-    kind = _kind(thing)
-    if kind == "kernel":
-        if parameters:
-            advice = f"give them to {type(thing).__name__}(...), or pass the class or the name instead of the object"
-            if isinstance(thing, (SumKernel, ProductKernel, ScaledKernel)):
-                advice = "give them to the kernels that it is made of"
-            raise TypeError(
-                f"kernel parameters ({', '.join(parameters)}) were given beside {thing!r}, which already has its own; "
-                + advice
-            )
-        return thing
-    if kind == "class":
-        try:
+    adapter = _adapter(thing)
+    if adapter is not None:
+        return adapter.declared(thing, parameters)
+    if isinstance(thing, type):
+        with noted(
+            f"raised by the constructor of the kernel class {thing.__qualname__}; what is declared of a kernel "
+            "(positive_semidefinite and so on) is an attribute of the class, or stands beside an object of it"
+        ):
             made = thing(**parameters)
-        except Exception as error:  # the user's own code: the type stays what it was
-            error.add_note(
-                f"raised by the constructor of the kernel class {thing.__qualname__}; what is declared of a kernel "
-                "(positive_semidefinite and so on) is an attribute of the class, or stands beside an object of it"
-            )
-            raise
         return made if isinstance(made, Kernel) else ObjectKernel(object=made)
-    return _declare(ObjectKernel if kind == "object" else CallableKernel, thing, parameters)
-
-
-def _declare(adapter: type[CallableKernel | ObjectKernel], thing: Any, parameters: dict[str, Any]) -> Kernel:
-    declarations = [name for name in adapter.parameters if name != adapter.slot]
-    unknown = [name for name in parameters if name not in declarations]
-    if unknown:
-        similar = did_you_mean(unknown[0], declarations)
+    if parameters:
+        advice = f"give them to {type(thing).__name__}(...), or pass the class or the name instead of the object"
+        if thing.map_parts():
+            advice = "give them to the kernels that it is made of"
         raise TypeError(
-            f"{thing!r} takes no kernel parameters here (given: {', '.join(unknown)}): bind them first, as in "
-            f"functools.partial(f, {unknown[0]}=...); what may be declared beside it is {', '.join(declarations)}"
-            + (f" ({similar})" if similar else "")
+            f"kernel parameters ({', '.join(parameters)}) were given beside {thing!r}, which already has its own; "
+            + advice
         )
-    return adapter(**{adapter.slot: thing}, **parameters)
+    return thing
 
 
 # Public functions -----------------------------------------------------------------------------------------------
@@ -260,14 +242,6 @@ def on_columns(kernel: Any, columns: Any, **parameters: Any) -> Kernel:
     return made
 
 
-def _take_back(entry: KernelEntry, before: KernelEntry | None) -> None:
-    if SESSION.get(entry.name) is entry:  # else overwritten since: not ours to take back
-        if before is None:
-            del SESSION[entry.name]
-        else:
-            SESSION[entry.name] = before
-
-
 def register_kernel(name: str, kernel: Any, overwrite: bool = False) -> ExitStack:
     """Make a kernel known by name for this session, or for a ``with`` block.
 
@@ -298,22 +272,24 @@ def register_kernel(name: str, kernel: Any, overwrite: bool = False) -> ExitStac
     check_flag(overwrite, "overwrite")
     if name in KERNELS.reserved:
         raise ValueError(f"the kernel name {name!r} is reserved for fastkpca's own kernel; choose another name")
-    _kind(kernel)
+    _adapter(kernel)
     doc = (getattr(kernel, "__doc__", None) or "").strip().partition("\n")[0]
     entry = KernelEntry(name, repr(kernel), _SESSION, summary=doc, target=kernel)
-    before = SESSION.get(name)
-    if not overwrite:
-        holders = [e.distribution for e in KERNELS.plugins()[0] if e.name == name] + ["this session"] * (
-            before is not None
+    before = {name: SESSION[name]} if name in SESSION else {}
+    holders = [e.distribution for e in KERNELS.plugins() if e.name == name] + ["this session"] * len(before)
+    if holders and not overwrite:
+        raise ValueError(
+            f"the kernel name {name!r} is in use by {', '.join(holders)}; choose another name, or pass overwrite=True"
         )
-        if holders:
-            raise ValueError(
-                f"the kernel name {name!r} is in use by {', '.join(holders)}; "
-                "choose another name, or pass overwrite=True"
-            )
     SESSION[name] = entry
+
+    def take_back() -> None:
+        if SESSION.get(name) is entry:  # else overwritten since: not ours to take back
+            del SESSION[name]
+            SESSION.update(before)
+
     registration = ExitStack()
-    registration.callback(_take_back, entry, before)
+    registration.callback(take_back)
     return registration
 
 
@@ -347,8 +323,7 @@ def _capabilities(kernel: Kernel) -> tuple[str, ...]:
     capabilities = {
         "positive semidefinite": bool(kernel.positive_semidefinite),
         f"translation={kernel.translation}": kernel.translation is not None,
-        "thread-safe": bool(kernel.thread_safe),
-        "not thread-safe": not kernel.thread_safe,
+        "thread-safe" if kernel.thread_safe else "not thread-safe": True,
         "feature maps": cls.feature_maps is not Kernel.feature_maps,
         "summations": cls.summations is not Kernel.summations,
         "compiled tiles": cls.compiled_tile is not Kernel.compiled_tile,
@@ -364,7 +339,7 @@ def installed_entries(cls: type) -> list[KernelEntry]:
         module, _, attribute = entry.value.partition(":")
         return vars(sys.modules.get(module, object)).get(attribute) is cls
 
-    return [entry for entry in KERNELS.plugins()[0] if names(entry)]
+    return [entry for entry in KERNELS.plugins() if names(entry)]
 
 
 # Origin of a kernel -----------------------------------------------------------------------------------------------

@@ -48,11 +48,8 @@ def kernel_state(kernel: protocol.Kernel) -> dict[str, Any]:
         return {kernel.word: [kernel_state(part) for part in kernel.parts]}
     cls = type(kernel)
     path = f"{cls.__module__}:{cls.__qualname__}"
-    for entry in BUILTINS.values():
-        if entry.value == path:
-            return {"name": entry.name, "parameters": kernel.get_parameters()}
-    for entry in list(SESSION.values()):
-        if entry.target is cls:
+    for entry in (*BUILTINS.values(), *SESSION.values()):
+        if entry.target is cls or entry.value == path:
             return {"name": entry.name, "parameters": kernel.get_parameters()}
         if entry.target is kernel:
             return {"name": entry.name, "parameters": {}}
@@ -132,30 +129,16 @@ def _normal_name(name: str) -> str:
 
 def _restored(state: Any, allowed: bool | frozenset[str]) -> Kernel:
     record = Record(state, {}, "the kernel")
-    if "factor" in record.header:
-        record.keys(("factor", "kernel"))
-        factor, part = record.number("factor", above=0.0), _restored(record.get("kernel"), allowed)
-        with refusing("the kernel"):
-            return ScaledKernel(factor=factor, kernel=part)
-    if "objects" in record.header:
-        record.keys(("objects", "kernel"))
-        text, function = record.text("objects"), _restored(record.get("kernel"), allowed)
-        with refusing("the kernel's objects"):
-            return function.bind(Record({"all": json.loads(text)}, {}).list("all"))[0]
-    if "columns" in record.header:
-        record.keys(("columns", "widths", "kernel"))
-        columns, widths, part = tuple(record.list("columns")), tuple(record.list("widths")), record.get("kernel")
-        if not (all(type(x) is int for x in columns) and all(type(x) is float for x in widths)):
-            raise record.refuse("its columns and widths are not lists of numbers")
-        kernel = _restored(part, allowed)
-        with refusing("the kernel"):
-            return ColumnKernel(kernel=kernel, columns=columns, widths=widths)
     for cls in (SumKernel, ProductKernel):
         if cls.word in record.header:
             record.keys((cls.word,))
             parts = tuple(_restored(part, allowed) for part in record.list(cls.word))
             with refusing("the kernel"):
                 return cls(parts=parts)
+    if "kernel" in record.header:
+        kernel = _restored(record.get("kernel"), allowed)
+        with refusing("the kernel"):
+            return _made_of_one(record, kernel)
     record.keys(("name", "parameters"), ("version",))
     name, version = record.text("name"), record.text("version") if "version" in record.header else ""
     parameters = dict(Record(record.get("parameters"), {}, "the kernel's parameters").header)
@@ -169,6 +152,21 @@ def _restored(state: Any, allowed: bool | frozenset[str]) -> Kernel:
         if entry.target is None and set(parameters) != set(kernel.get_parameters()):
             raise record.refuse(f"{name!r} takes the parameters {', '.join(kernel.get_parameters()) or 'none'}")
     return kernel
+
+
+def _made_of_one(record: Record, kernel: Kernel) -> Kernel:
+    if "factor" in record.header:
+        record.keys(("factor", "kernel"))
+        return ScaledKernel(factor=record.number("factor", above=0.0), kernel=kernel)
+    if "objects" in record.header:
+        record.keys(("objects", "kernel"))
+        objects = Record({"all": json.loads(record.text("objects"))}, {})
+        return kernel.bind(objects.list("all"))[0]
+    record.keys(("columns", "widths", "kernel"))
+    columns, widths = tuple(record.list("columns")), tuple(record.list("widths"))
+    if not (all(type(x) is int for x in columns) and all(type(x) is float for x in widths)):
+        raise record.refuse("its columns and widths are not lists of numbers")
+    return ColumnKernel(kernel=kernel, columns=columns, widths=widths)
 
 
 def _allowed_entry(record: Record, name: str, version: str, allowed: bool | frozenset[str]) -> Entry:

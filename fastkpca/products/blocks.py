@@ -4,27 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base.protocol import Kernel
-from ..errors import PluginError
-
 TILE_ROWS = 512
 """Rows and columns of a tile: 2 MB of float64, and few enough calls into Python."""
-
-
-def checked_block(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """One tile from ``Kernel.block``, refused where it is not an array of the right shape."""
-    K = np.asarray(kernel.block(X, Y))
-    if K.shape != (len(X), len(Y)):
-        raise PluginError(
-            f"{type(kernel).__module__}.{type(kernel).__name__}.block returned shape {K.shape} for tiles of {len(X)} "
-            f"and {len(Y)} rows; it must return k(x_i, y_j) of shape {(len(X), len(Y))}"
-        )
-    if K.dtype.kind not in "fiub":
-        raise PluginError(
-            f"{type(kernel).__module__}.{type(kernel).__name__}.block returned an array of {K.dtype}; "
-            "kernel values must be real numbers"
-        )
-    return K
 
 
 def upper_tiles(n: int, step: int) -> list[tuple[slice, slice]]:

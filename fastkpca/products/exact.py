@@ -30,7 +30,7 @@ from ..base.caching import cached_property
 from ..base.protocol import Kernel, NormPass, Summation
 from ..base.rounding import UNIT32, rounding_factor
 from ..rows.view import Rows
-from .blocks import TILE_ROWS, all_tiles, checked_block, squares_about_means, upper_tiles
+from .blocks import TILE_ROWS, all_tiles, squares_about_means, upper_tiles
 from .truncated import PROBE_ROWS
 from .vectors import columns_of, with_ones
 
@@ -160,7 +160,7 @@ class _BlockPair:
             parallel.checkpoint()
             mirror = symmetric and I != J
             if values is None or not kept.known:
-                K = checked_block(self._kernel, X[I], Y[J]).astype(self._dtype, copy=False)
+                K = self._kernel.block(X[I], Y[J]).astype(self._dtype, copy=False)
                 if values is not None:
                     values[I, J] = K
                     if mirror:
@@ -287,7 +287,7 @@ class ExactSummation(Summation):
         """Mean of the values between some rows and others; 0 where that is not finite, which a product names."""
         rows = self.rows_x.take(np.linspace(0, self.shape[0] - 1, PROBE_ROWS).astype(np.intp))
         with np.errstate(over="ignore", invalid="ignore"):
-            mean = float(checked_block(self.kernel, rows[::2], rows[1::2]).mean())
+            mean = float(self.kernel.block(rows[::2], rows[1::2]).mean())
         return mean if np.isfinite(mean) else 0.0
 
     @property

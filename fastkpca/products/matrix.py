@@ -7,7 +7,7 @@ import numpy as np
 from ..base import parallel
 from ..base.protocol import Kernel
 from ..rows.view import Rows
-from .blocks import checked_block, upper_tiles
+from .blocks import upper_tiles
 from .rates import is_compiled
 
 
@@ -35,7 +35,7 @@ def gram_matrix(
     step = parallel.tile_rows(512)
     tiles = upper_tiles(n, step)
     if len(tiles) == 1 and is_compiled(kernel):  # a new array, which is symmetric
-        K = checked_block(kernel, X, X)
+        K = kernel.block(X, X)
         if checked:
             check_values(K, kernel)
         return K
@@ -44,7 +44,7 @@ def gram_matrix(
     def task(t: int) -> None:
         I, J = tiles[t]
         left = X[I]
-        tile = checked_block(kernel, left, left if I == J else X[J])
+        tile = kernel.block(left, left if I == J else X[J])
         if checked:
             check_values(tile, kernel, I.start, J.start)
         K[I, J] = tile

@@ -21,7 +21,7 @@ from ..base.protocol import FeatureMap, Kernel, Moments, Summation
 from ..maps.passes import accumulate, apply, feature_moments, map_tile_rows
 from ..rows.values import check_weights
 from ..rows.view import Rows
-from .blocks import TILE_ROWS, checked_block
+from .blocks import TILE_ROWS
 from .exact import ExactSummation
 from .vectors import centre
 
@@ -335,7 +335,7 @@ class GramOperator(_RealOperator):
         X, sources = self._rows_x.take(chosen), self._rows_x if self._rows_y is None else self._rows_y
         K = np.empty((len(chosen), self.shape[1]))
         for start, Y in sources.tiles(TILE_ROWS):
-            K[:, start : start + len(Y)] = checked_block(self.kernel, X, Y)
+            K[:, start : start + len(Y)] = self.kernel.block(X, Y)
         return _finite(K, self.kernel)[0 if np.ndim(index) == 0 else slice(None)]
 
     def _dense(self) -> np.ndarray:

@@ -21,7 +21,7 @@ from ..base import parallel
 from ..base.protocol import Kernel, NormPass, Summation
 from ..base.rounding import EPS, rounding_factor
 from ..rows.view import Rows
-from .blocks import TILE_ROWS, checked_block, squares_about_means, upper_tiles
+from .blocks import TILE_ROWS, squares_about_means, upper_tiles
 from .exact import ExactSummation, band_rows
 from .vectors import centre, with_ones
 
@@ -67,12 +67,12 @@ class Entries:
             values = self._kept.kept_block(number)
         else:
             X, Y = self._rows.tile(I.start, I.stop), self._rows.tile(J.start, J.stop)
-            values = np.array(checked_block(self._kernel, X, Y), dtype=np.float64)
+            values = np.array(self._kernel.block(X, Y), dtype=np.float64)
         return self._scaled(values, I, J)
 
     def among(self, I: np.ndarray, J: np.ndarray) -> np.ndarray:
         """Entries for rows by their numbers: a new array."""
-        values = np.array(checked_block(self._kernel, self._rows.take(I), self._rows.take(J)), dtype=np.float64)
+        values = np.array(self._kernel.block(self._rows.take(I), self._rows.take(J)), dtype=np.float64)
         return self._scaled(values, I, J)
 
     def first_block(self, count: int, block: int, rng: np.random.Generator, *, follows: bool) -> np.ndarray | None:
@@ -86,7 +86,7 @@ class Entries:
         kernel, rows, coordinates = self._kernel, self._rows, self.coordinates
         some = Rows(rows.take(np.sort(rng.choice(rows.n_samples, count, replace=False))))
         with np.errstate(over="ignore", invalid="ignore"):
-            K = np.array(checked_block(kernel, some.all(), some.all()), dtype=np.float64)
+            K = np.array(kernel.block(some.all(), some.all()), dtype=np.float64)
             factor = K + len(K) * EPS * K.trace() * np.eye(len(K)) if follows else None
             centre(K)
         if not np.isfinite(K).all():
@@ -253,7 +253,7 @@ def _squares(
     def task(number: int) -> np.ndarray:
         I, J = tiles[number]
         X, Y = rows.tile(I.start, I.stop), rows.tile(J.start, J.stop)
-        K = np.array(checked_block(kernel, X, Y), dtype=np.float64)
+        K = np.array(kernel.block(X, Y), dtype=np.float64)
         squares = squares_about_means(K, a[I], a[J], h, np.multiply.outer(root[I], root[J]))
         return squares * (1.0 if I == J else 2.0)
 

@@ -28,6 +28,14 @@ mu <= t, the number of upper bounds above t is an upper bound, too. The number o
 **Rounding.** Phi as computed errs by at most e in Frobenius norm, and so does each singular value of F. F'F comes as
 Phi'Phi - (V'Phi)'(V'Phi). Its norm and its trace err by g, a rounding of tr Phi'Phi, and so do its eigenvalues and
 their sum. An entry of K that is not Phi Phi' + E counts at both ends (``defect``).
+
+**Sampled rows in place of the pass.** Let G = H Phi Phi' H and nu >= |E|: tr E, or a bound from rows that are drawn
+when V and the map are fixed (``sampled``). Then G <= A <= G + nu I on the complement of ones, so that
+
+    lambda_i(G) <= lambda_i(A) <= lambda_i(G) + nu,    V'GV <= V'AV <= V'GV + nu I,
+
+and |P A V| <= |P G V| + nu: each Ritz vector of A has a residual of at most that. Where x is orthogonal to the columns
+of H Phi, x'Ax is at most nu |x|^2. The intervals do not depend on V, and no product with K is computed.
 """
 
 from __future__ import annotations
@@ -41,7 +49,18 @@ from ..base import tall
 from ..base.rounding import UNIT, rounding_factor
 from ..products.implicit import KernelMatrix
 from .basis import Basis
-from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, cluster_labels, ritz_certificate
+from .certificate import (
+    NO_BOUND,
+    NOTHING_KNOWN,
+    Bound,
+    Certificate,
+    FeatureSums,
+    MatrixInfo,
+    RitzBlock,
+    cluster_labels,
+    feature_certificate,
+    ritz_certificate,
+)
 from .complement import MU_FRACTION, deterministic_bound, frobenius_bound, trace_bound
 from .operators import CentredProducts
 from .random_start import separated
@@ -89,6 +108,8 @@ class GivenResult:
     matrix : MatrixInfo
     beyond : float
         Bound mu on the eigenvalues of the complement; minus infinity where it has none.
+    left_out : float
+        How much larger than that of ``own`` a Ritz value of A may be. 0 after a pass.
     """
 
     certificate: Certificate
@@ -96,6 +117,7 @@ class GivenResult:
     own: RitzBlock
     matrix: MatrixInfo
     beyond: float
+    left_out: float = 0.0
 
     @property
     def left(self) -> tuple[float, float]:
@@ -173,6 +195,51 @@ def certify_vectors(matrix: KernelMatrix, V: np.ndarray, known: MapColumns | Non
     )
 
 
+def certify_by_map(known: MapColumns, V: np.ndarray, residual: Bound, n_threads: int = 1) -> GivenResult:
+    """Intervals for the largest eigenvalues of H K H, and what a feature map says of given vectors, without a pass.
+
+    Parameters
+    ----------
+    known : MapColumns
+    V : ndarray (n, r)
+        Orthonormal columns (`independent`), orthogonal to ones.
+    residual : Bound
+        On the largest eigenvalue of E.
+    n_threads : int
+    """
+    (n, r), D = V.shape, known.features.shape[1]
+    size = float(np.linalg.norm(known.features))
+    features, error = tall.without_means(known.features, n_threads), known.rounding + 4.0 * UNIT * size
+    gram = tall.inner(features, features, n_threads)
+    trace, whole = float(gram.trace()), size**2 + known.residual_trace
+    sums = FeatureSums(
+        n=n,
+        trace=trace,
+        residual_trace=known.residual_trace,
+        kernel_trace=whole,
+        entry_defect=known.defect,
+        rounding=error / float(np.sqrt(whole)),
+        weight_sum=1.0,  # the defect is a norm
+        residual=residual,
+    )
+    basis = Basis(n, np.random.default_rng(0), centred=True, n_threads=n_threads)
+    X = basis.orthonormal(V)
+    basis.append(X, tall.times(features, tall.inner(features, X, n_threads), n_threads))
+    of_product = (rounding_factor(n) + rounding_factor(D) + 4.0) * UNIT * trace
+    left_out = residual.mu + 2.0 * float(np.sqrt(trace)) * error + error**2 + known.defect
+    own = basis.leading_block(r, float(np.sqrt(r)) * of_product, trace)
+    largest = float(np.sqrt(max(np.linalg.eigvalsh(own.residual_gram)[-1], 0.0))) * (1.0 + 1e-8) + left_out
+    own = replace(own, residual_gram=largest**2 * np.eye(r), least_squares=np.zeros(r))
+    return GivenResult(
+        certificate=feature_certificate(np.linalg.eigvalsh(gram)[::-1], min(max(D, r), n - 1), sums),
+        block=own,
+        own=own,
+        matrix=NOTHING_KNOWN,
+        beyond=left_out,
+        left_out=left_out,
+    )
+
+
 class Beyond:
     """Part of a feature map in the complement of given vectors.
 
@@ -237,7 +304,7 @@ class Beyond:
         return min(bounds, key=lambda bound: bound.mu)
 
 
-def vector_angles(own: RitzBlock, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def vector_angles(own: RitzBlock, bounds: np.ndarray, left_out: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Angles between the Ritz vectors of the given vectors and invariant subspaces, and the clusters these belong to.
 
     A Ritz vector belongs to the cluster of eigenvalues from whose neighbours its Ritz value is the furthest away: where
@@ -250,6 +317,8 @@ def vector_angles(own: RitzBlock, bounds: np.ndarray) -> tuple[np.ndarray, np.nd
         Inner products of r vectors.
     bounds : ndarray (m, 2)
         Intervals of the m largest eigenvalues; nothing is known of further ones.
+    left_out : float
+        As that of `GivenResult`.
 
     Returns
     -------
@@ -266,7 +335,7 @@ def vector_angles(own: RitzBlock, bounds: np.ndarray) -> tuple[np.ndarray, np.nd
     first = np.searchsorted(labels, np.arange(count + 1))
     above = np.append(np.inf, np.minimum.accumulate(bounds[:, 0])[first[1:count] - 1])
     below = np.append(bounds[first[1:count], 1], np.inf)  # nothing is known beyond the last one
-    gaps = np.minimum(above[None, :] - theta[:, None], theta[:, None] - below[None, :]) - error
+    gaps = np.minimum(above[None, :] - theta[:, None] - left_out, theta[:, None] - below[None, :]) - error
     nearest = np.argmax(gaps, axis=1)
     for label in np.unique(nearest):
         group = np.flatnonzero((nearest == label) & (gaps.max(axis=1) > 0.0))

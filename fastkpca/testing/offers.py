@@ -11,7 +11,7 @@ import numpy as np
 from ..base.protocol import FeatureMap, Moments, Offer, Summary, Summation
 from ..base.rounding import EPS, UNIT
 from ..kernels import contract
-from ..kernels.contract import feature_rounding, map_stays_below
+from ..kernels.contract import feature_rounding
 from .cases import (
     NOT_OFFERED,
     TOLERANCES,
@@ -63,14 +63,8 @@ def check_feature_map_residual(case: Case, phi: FeatureMap, tol: float) -> None:
     need(np.isfinite(Phi).all() and np.isfinite(residual).all(), "features or residual are not finite")
     need((residual >= 0).all(), f"residual is {residual.min():.3g}; it is never negative")
     agree(phi.residual(S, Phi), residual, 1e-12 * float(np.trace(K)), "residual with and without Phi")
-    _map_keeps_below(phi, Phi, residual, K, case.error(), f"at tol={tol:g}")
-
-
-def _map_keeps_below(
-    phi: FeatureMap, Phi: np.ndarray, residual: np.ndarray, K: np.ndarray, error: float, at: str
-) -> None:
-    fault = map_stays_below(phi, Phi, residual, K, error)
-    need(not fault, f"{fault} ({at})")
+    fault = contract.map_stays_below(phi, Phi, residual, K, case.error())
+    need(fault is None, f"{fault} (at tol={tol:g})")
 
 
 @on_maps_of(*TOLERANCES)
@@ -87,9 +81,10 @@ def check_feature_map_outside(case: Case, phi: FeatureMap, tol: float) -> str | 
         wide = phi.widened(case.kernel, far.data, case.data.radius)
     except ValueError:
         return None  # it holds for rows like those of the fit, and says so
-    at = f"rows up to {far.data.radius:.3g} from the origin, which anywhere or widened says it holds for; tol={tol:g}"
     Phi = wide.features(far.X)
-    _map_keeps_below(wide, Phi, wide.residual(far.X, Phi), far.K, far.error(), at)
+    fault = contract.map_stays_below(wide, Phi, wide.residual(far.X, Phi), far.K, far.error())
+    at = f"rows up to {far.data.radius:.3g} from the origin, which anywhere or widened says it holds for; tol={tol:g}"
+    need(fault is None, f"{fault} ({at})")
     return None
 
 

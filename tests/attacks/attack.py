@@ -82,6 +82,9 @@ ATTACKS |= families(
 ATTACKS["certify, flat"] = Attack(
     given_cases.flat, 2000, 60, (100, 150), failing=0.01, seen=("guaranteed", "probabilistic")
 )
+ATTACKS["certify, sampled"] = Attack(
+    given_cases.sampled, 2000, 100, (200, 600), failing=0.01, seen=("guaranteed, sampled", "probabilistic, sampled")
+)
 ATTACKS |= families("sampled bound", loose_cases.bounds, loose_cases.FAMILIES, 20000, 1000, seen=(MAY_FAIL,))
 rare = {"failing": 0.01}
 ATTACKS |= families(

@@ -28,6 +28,7 @@ def test_it_prints_what_the_library_finds(X, fine, vectors):
     out = fine("certify", "x.csv", vectors, "--kernel", "gaussian", "--sigma", SIGMA, "--quiet")
     assert out == f"{found}\n"
     assert "missed: 0\n" in fine("certify", "x.csv", vectors, "--sigma", SIGMA, "--tol", "1e-8", "--guaranteed")
+    assert "sampled rows" in fine("certify", "x.csv", vectors, "--sigma", SIGMA, "--rows", "50")
     assert "not centred" in fine("certify", "x.csv", vectors, "--sigma", SIGMA, "--no-center")
 
 

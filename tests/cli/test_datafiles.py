@@ -123,6 +123,15 @@ def test_a_field_in_quotes_may_have_several_lines(text, reader):
     refused(text('a,b\n1,2\n3,"4\n5,6\n'), "line 3 opens a quotation mark")
 
 
+@pytest.mark.parametrize(
+    "content", ['"u\nv",1,2\nw,3,4\n', 'who,a,b\n"u\nv",1,2\nw,3,4\n', '"w\nho",a,b\n"u\nv",1,2\nw,3,4\n']
+)
+def test_a_field_in_quotes_may_have_several_lines_in_the_first_rows(text, reader, content):
+    table = tables.read(text(content), id_column="1")
+    assert table.X.tolist() == [[1, 2], [3, 4]] and table.identifiers.tolist() == ["u\nv", "w"]
+    refused(text(content.replace("4", "x")), "column 3.*'x' is not a number", id_column="1")
+
+
 def test_faults_at_the_borders_of_blocks(text):
     """pandas reads 2^16 rows at a time: the first line of a block is checked as any other."""
     rows = 65_536
@@ -142,6 +151,13 @@ def test_comments_and_blank_lines_anywhere(text):
     table = tables.read(text("\n".join(lines)), label_column="b")
     np.testing.assert_array_equal(table.X.ravel(), np.arange(60_000))
     assert table.labels.tolist() == expected
+
+
+@pytest.mark.parametrize("options", [{"id_column": "who"}, {"skip_columns": ["who"]}, {"label_column": "who"}])
+@pytest.mark.parametrize("mark", ["#", " #", "\t# "])
+def test_a_comment_with_as_many_fields_as_a_row(text, reader, mark, options):
+    table = tables.read(text(f"who,a,b\nu,1,2\n{mark}v,3,4\nw,5,6\n"), **options)
+    assert table.X.tolist() == [[1, 2], [5, 6]] and table.lines(np.array([0, 1])) == [2, 4]
 
 
 # ---- what is wrong with a text file ----------------------------------------------------------------------------------
@@ -187,7 +203,8 @@ IRIS = "sepal length,width,species\n" + "5.1,3.5,setosa\n4.9,3.0,setosa\n6.1,2.0
         ("a,b\n", {}, "has a header but no line with data"),
         (b"\x00\x01\x02\x03" * 50, {}, "not a text file"),
         ("PK\x03\x04 no zip file", {}, "not a readable .npz file"),
-        ('1,"' + "x" * 200_000 + "\n", {}, "not numeric: column 2"),
+        ('1,"' + "x" * 200_000 + "\n", {}, "line 1 opens a quotation mark that is not closed"),
+        ("1," + "x" * 200_000 + "\n", {}, "not numeric: column 2"),
         ('1\n"\n-16\n', {}, "line 2 opens a quotation mark that is not closed"),
         ("u,v\nw,z\nu,v\n", {}, "no column holds numbers$"),
         ("a,1\nb,2\nc,3\n", {}, r"\(the names of the rows\? --id 1 takes them\); leave out with --skip-columns 1$"),
@@ -601,7 +618,7 @@ def test_npy_is_mapped_and_not_copied(tmp_path):
     np.testing.assert_array_equal(table.labels, X[:, 1])
     table = tables.read(tmp_path / "x.npy", id_column="1")
     assert table.X[:].tolist() == X[:, 1:].tolist() and table.identifiers.tolist() == [0.0, 3.0, 6.0, 9.0]
-    scorefiles.score_writer(tmp_path / "s.csv")(X[:, 1:].astype(np.float32) / 10, False, ("a,b", table.identifiers))
+    scorefiles.write_scores(tmp_path / "s.csv", X[:, 1:].astype(np.float32) / 10, False, ("a,b", table.identifiers))
     assert (tmp_path / "s.csv").read_text().startswith('"a,b",PC1,PC2\n0,0.1,0.2\n3,0.4,0.5\n')
 
 
@@ -724,10 +741,10 @@ def test_what_only_calls_itself_a_mat_of_version_73(tmp_path):
 def test_scores_come_back_exactly(tmp_path, dtype, suffix):
     scores = np.random.default_rng(0).standard_normal((9001, 3)).astype(dtype) * np.array([1e-30, 1, 1e30], dtype)
     path = tmp_path / ("s" + suffix)
-    scorefiles.score_writer(path)(scores, False)
+    scorefiles.write_scores(path, scores, False)
     with pytest.raises(FileExistsError):
-        scorefiles.score_writer(path)(scores, False)
-    scorefiles.score_writer(path)(scores, True)
+        scorefiles.write_scores(path, scores, False)
+    scorefiles.write_scores(path, scores, True)
     table = tables.read(path)
     assert table.X.astype(dtype).tobytes() == scores.tobytes()
     assert suffix == ".npy" or table.names == ["PC1", "PC2", "PC3"]

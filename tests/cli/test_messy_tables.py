@@ -327,7 +327,7 @@ def test_digits_and_decimals(tmp_path):
         (write.Format(), '"who, when",PC1,PC2\na;b,1234567.0,%r\nc,,\n' % (1e-9 / 3)),
         (write.Format(3, ","), 'who, when;PC1;PC2\n"a;b";1,23e+06;3,33e-10\nc;;\n'),
     ):
-        write.score_writer(tmp_path / "s.csv", form=form)(scores, True, names)
+        write.write_scores(tmp_path / "s.csv", scores, True, names, form)
         assert (tmp_path / "s.csv").read_text() == expected
 
 
@@ -335,7 +335,7 @@ def test_scores_in_a_workbook(tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
     scores = np.array([[1 / 3, 2.0], [np.nan, np.nan], [-1.0, 1e300]])
     names = ("who", np.array(["=1+1", "b\0", "c"], dtype=object))
-    write.score_writer(tmp_path / "s.xlsx")(scores, False, names)
+    write.write_scores(tmp_path / "s.xlsx", scores, False, names)
     sheet = openpyxl.load_workbook(tmp_path / "s.xlsx").active
     rows = list(sheet.values)
     assert rows[0] == ("who", "PC1", "PC2") and rows[2] == ("b\ufffd", None, None)

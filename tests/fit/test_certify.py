@@ -93,6 +93,49 @@ def test_a_fit_follows_where_a_tolerance_asks_for_more():
         fk.certify(X, "gaussian", V, sigma=1.0, tol=1e-14)
 
 
+def test_sampled_rows_in_place_of_the_pass():
+    """Wider intervals that hold, with half of the failure probability, and the eigenvalue that the vectors miss."""
+    X = np.random.default_rng(4).standard_normal((1500, 3)) * [2.0, 1.0, 0.5]
+    values, vectors = eigh(gram("gaussian", X, sigma=1.5))
+    found, more = (fk.certify(X, "gaussian", vectors[:, :3], sigma=1.5, rows=rows) for rows in (50, 1000))
+    assert found.sampled and more.sampled and holds(found, values) and holds(more, values)
+    assert more.width < found.width < 0.2 and "sampled rows" in str(found)
+    assert found.bound_kind == "probabilistic" and found.failure_probability == 0.5e-6
+    assert (found.ritz_values <= values[:3]).all() and (values[:3] <= found.ritz_values + found.ritz_error).all()
+    without = fk.certify(X, "gaussian", vectors[:, 1:4], sigma=1.5, rows=1000)
+    assert without.missed_above(1.2 * values[1]) == (1, 1) and without.vector_clusters[0] > without.clusters[0]
+
+
+def test_the_pass_follows_where_sampled_rows_prove_too_little():
+    X = np.random.default_rng(4).standard_normal((1500, 3))
+    values, vectors = eigh(gram("gaussian", X, sigma=1.5))
+    for tol, sampled in ((0.1, True), (1e-9, False)):
+        found = fk.certify(X, "gaussian", vectors[:, :3], sigma=1.5, rows=1000, tol=tol)
+        assert found.sampled == sampled and found.width <= tol and holds(found, values)
+    assert not fk.certify(X, "tanh", vectors[:, :3], rows=1000).sampled  # without a map
+    flat = np.random.default_rng(4).standard_normal((1500, 8))
+    values, vectors = eigh(gram("gaussian", flat, sigma=1.0))
+    found = fk.certify(flat, "gaussian", vectors[:, :3], sigma=1.0, rows=100, tol=1e-2, failure_probability=1e-3)
+    assert found.fitted and not found.sampled and found.failure_probability <= 1e-3 and holds(found, values)
+
+
+def test_a_number_of_rows_is_refused(rows, spectrum):
+    for wanted, text in ((0, "rows is 0"), (5000, "4096 at most")):
+        with pytest.raises(ValueError, match=text):
+            fk.certify(rows, "gaussian", spectrum[1][:, :3], sigma=SIGMA, rows=wanted)
+    with pytest.raises(ValueError, match="leave one of them out"):
+        fk.certify(rows, "gaussian", spectrum[1][:, :3], sigma=SIGMA, rows=10, guaranteed=True)
+
+
+def test_a_map_of_more_features_than_the_matrix_has_ranks():
+    """What is left of the second feature by centring is rounding, of equal entries: no vector may come of it."""
+    X = np.random.default_rng(0).standard_normal((29, 1))
+    exact = float(((X - X.mean()) ** 2).sum())
+    for k in range(1, 12):
+        found = fk.certify(X, "polynomial", np.eye(29, k), degree=1, offset=3.0)
+        assert holds(found, np.array([exact, *np.zeros(27)])) and found.width < 1e-9
+
+
 def test_vectors_from_the_random_numbers_that_certify_draws():
     """They are drawn after the vectors: no vectors can be made that they overlook."""
     X = np.random.default_rng(4).standard_normal((1500, 8))
@@ -209,9 +252,12 @@ def test_rows_from_anywhere(rows, spectrum, tmp_path, door):
     assert holds(found, values) and found.width < 1e-9
     again = fk.certify(X, "gaussian", V, sigma=SIGMA, tol=1e-12 if door == "blocks" else None, n_threads=1)
     assert np.allclose(found.eigenvalue_bounds, again.eigenvalue_bounds, rtol=1e-10)
+    quick = fk.certify(X, "gaussian", V, sigma=SIGMA, rows=20)
+    assert quick.sampled and holds(quick, values) and quick.width < 0.5
 
 
-def test_bits_do_not_depend_on_threads(rows, spectrum):
-    one, two = (fk.certify(rows, "gaussian", spectrum[1][:, :3], sigma=SIGMA, n_threads=n) for n in (1, 2))
+@pytest.mark.parametrize("draws", [None, 100])
+def test_bits_do_not_depend_on_threads(rows, spectrum, draws):
+    one, two = (fk.certify(rows, "gaussian", spectrum[1][:, :3], sigma=SIGMA, rows=draws, n_threads=n) for n in (1, 2))
     assert np.array_equal(one.eigenvalue_bounds, two.eigenvalue_bounds)
     assert np.array_equal(one.angle_bounds, two.angle_bounds)

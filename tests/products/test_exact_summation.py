@@ -12,7 +12,7 @@ from instruction_sets import each_instruction_set
 import fastkpca as fk
 from fastkpca._core import tiles
 from fastkpca.errors import PluginError
-from fastkpca.kernels import Kernel
+from fastkpca.kernels import Kernel, guarded
 from fastkpca.products.exact import ExactSummation, kept_bytes
 from fastkpca.products.weighted import coordinates_for
 from fastkpca.rows.view import Rows
@@ -160,10 +160,10 @@ def test_wrong_values_are_refused():
     few, rows, big = Rows(np.ones((3, 2))), Rows(np.ones((5, 2))), Rows(np.full((5, 2), 1e200))
     polynomial, transposed = CASES["polynomial"][0], broken(lambda _, X, Y: np.ones((len(Y), len(X))))
     imaginary = broken(lambda _, X, Y: np.ones((len(X), len(Y))) * 1j)
-    words = r"Broken.block returned shape \(3, 5\) for tiles of 5 and 3 rows"
+    words = r"Broken.block on shapes \(5, 2\) and \(3, 2\) returned shape \(3, 5\); shape \(5, 3\) is due"
     for kernel, X, Y, options, error, text in (
-        (transposed, rows, few, {}, PluginError, words),
-        (imaginary, rows, None, {}, PluginError, "complex128"),
+        (guarded(transposed), rows, few, {}, PluginError, words),
+        (guarded(imaginary), rows, None, {}, PluginError, "complex128"),
         (broken(one_nan), rows, None, {}, ValueError, r"Broken\(\) is not finite \(first at row 4\)"),
         (polynomial, big, None, {}, ValueError, "Polynomial"),
         (polynomial, Rows(np.full((5, 2), 1e15)), None, {"dtype": np.float32}, ValueError, "overflow float32"),

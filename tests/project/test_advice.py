@@ -282,6 +282,11 @@ CASES: dict[str, advice.Case] = {
     ),
     "scores of an array": (lambda: plot.scores(3), "a fitted model or estimator", lambda: plot.scores(fitted())),
     "no vectors": (lambda: fk.certify(X, "linear"), "give the vectors as columns", lambda: vectors()),
+    "certain bounds of random rows": (
+        lambda: vectors(guaranteed=True, rows=30),
+        "leave one of them out",
+        lambda: vectors(rows=30),
+    ),
     "vectors without columns": (lambda: vectors(X[:, :0]), "V has no columns; give the vectors", lambda: vectors()),
     "constant vectors": (lambda: vectors(U), "are constant, which centring makes zero; give", lambda: vectors()),
     "vectors as rows": (lambda: vectors(X.T), "give V.T", lambda: vectors(X)),

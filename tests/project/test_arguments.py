@@ -49,6 +49,7 @@ def right(tmp_path_factory):
         (NUMBERS, (HUGE,), "{name}.*(is|Got) (10000|inf|a number beyond float64|of type int; give one positive)"),
         ({"tol"}, (-1.0, np.nan, "x"), "tol.*(is|Got|has shape) "),
         ({"max_features", "max_iterations"}, (0, True), "{name}"),
+        ({"method"}, (sp.csr_matrix(np.eye(2)), "none"), "{name} is |'{name}' parameter"),
         ({"ax"}, (3,), "ax is of type int; give axes of matplotlib|and 1 axes; one for each is needed"),
     ],
 )

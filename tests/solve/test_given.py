@@ -9,6 +9,7 @@ from reference import center, with_eigenvalues
 
 from fastkpca.products.implicit import KernelMatrix
 from fastkpca.solve import given
+from fastkpca.solve.certificate import Bound
 from fastkpca.solve.complement import deterministic_bound
 
 
@@ -63,6 +64,29 @@ def test_what_is_not_semidefinite_widens_the_bound(entries):
     P = np.eye(len(K)) - Q @ Q.T
     rest = np.linalg.eigvalsh(P @ center(K) @ P)[::-1][len(found.block.theta) - V.shape[1]]
     assert found.beyond >= rest
+
+
+def test_a_map_and_a_bound_on_the_rest_without_a_pass(attack):
+    """Intervals, Ritz values, residuals and the complement of the map, against dense ones."""
+    for case in range(attack.count(1000)):
+        rng = attack.rng("without a pass", case)
+        K, features, left, V = problem(rng)
+        A, size = center(K), float(np.linalg.norm(K))
+        slack = 1e-12 * size
+        nu = float(np.linalg.eigvalsh(K - features @ features.T)[-1])
+        known = given.MapColumns(features, left + slack, 1e-14 * float(np.linalg.norm(features)), 0.0)
+        found = given.certify_by_map(known, V, Bound(max(nu, 0.0) + slack, "sampled", 1e-6))
+        values = np.linalg.eigvalsh(A)[::-1]
+        low, high = found.certificate.eigenvalue_bounds.T
+        assert (low <= values[: len(low)] + slack).all() and (values[: len(low)] <= high + slack).all()
+        theta, Y = np.linalg.eigh(V.T @ A @ V)
+        theta, U = theta[::-1], V @ Y[:, ::-1]
+        assert (np.abs(found.own.theta + found.left_out / 2 - theta) <= found.left_out / 2 + slack).all()
+        residuals = np.linalg.norm(A @ U - U * theta, axis=0)
+        assert (residuals <= np.sqrt(found.own.residual_gram.diagonal()) + slack).all()
+        span = np.linalg.qr(features - features.mean(axis=0))[0]
+        P = center(np.eye(len(K)) - span @ span.T)
+        assert np.linalg.eigvalsh(P @ A @ P)[-1] <= found.beyond + slack
 
 
 def test_independent_columns_span_the_centred_ones():

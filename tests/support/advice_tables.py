@@ -59,12 +59,12 @@ def database():
 
 def many_rows(name):
     with mock.patch.object(write, "MAX_SHEET_ROWS", 3):
-        write.score_writer(FOLDER / name)(np.ones((4, 2)), True)
+        write.write_scores(FOLDER / name, np.ones((4, 2)), True)
 
 
 def without_openpyxl(name):
     with mock.patch.dict(sys.modules, {"openpyxl": None}):
-        write.score_writer(FOLDER / name)(np.ones((4, 2)), True)
+        write.write_scores(FOLDER / name, np.ones((4, 2)), True)
 
 
 def encoded(encoding):
@@ -123,6 +123,11 @@ CASES: dict[str, Case] = {
     "--sheet of a text": (
         lambda: fit_table("--decimal", ",", "--sheet", "A"),
         "; leave out --sheet",
+        lambda: fit_table("--decimal", ","),
+    ),
+    "--query of a text": (
+        lambda: fit_table("--decimal", ",", "--query", "select 1"),
+        "; leave out --query",
         lambda: fit_table("--decimal", ","),
     ),
     "a sheet of several": (

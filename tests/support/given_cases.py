@@ -109,7 +109,13 @@ def flat(rng, asked):
     yield found.bound_kind, text, [*checked(found, true, True, rng, V, None, K[0])]
 
 
-def certified(rng, asked, family):
+def sampled(rng, asked):
+    """The attack where rows are drawn in place of the pass."""
+    family = FAMILIES[rng.integers(len(FAMILIES))]
+    yield from certified(rng, asked, family, draws=int(np.exp(rng.uniform(np.log(20), np.log(4096)))))
+
+
+def certified(rng, asked, family, draws=None):
     """The attack: one problem, and vectors of one family."""
     n, d = int(np.exp(rng.uniform(np.log(12), np.log(asked.largest)))), int(rng.integers(1, 7))
     kind, center = str(rng.choice(ROWS)), bool(rng.random() < 0.7)
@@ -136,8 +142,9 @@ def certified(rng, asked, family):
     columns[there] = V if w is None else V / np.sqrt(np.asarray(w, dtype=np.float64)[there, None])
     if rng.random() > 0.5:
         options["tol"] = 10.0 ** rng.uniform(-8, -1)
-    options |= {"guaranteed": True} if rng.random() < 0.3 else {"failure_probability": asked.failure}
-    asking = {key: options.get(key) for key in ("tol", "guaranteed")}
+    certain = rng.random() < 0.3 and draws is None
+    options |= {"guaranteed": True} if certain else {"failure_probability": asked.failure, "rows": draws}
+    asking = {key: options.get(key) for key in ("tol", "guaranteed", "rows")}
     text = f"{kernel} {kind} n={n} d={d} k={k} {center=} weights={weighing} {asking}"
     yield family.__name__, text, None
     features = MAX_FEATURES if rng.random() < 0.4 else int(rng.integers(0, 40))  # a map that tells less
@@ -147,7 +154,8 @@ def certified(rng, asked, family):
     except (ValueError, TypeError, MemoryError) as refusal:
         yield family.__name__, text, f"{type(refusal).__name__}: {refusal}"
         return
-    yield f"{family.__name__}, {found.bound_kind}", text, [*checked(found, true, center, rng, columns, w, K)]
+    kind = f"{family.__name__}, {found.bound_kind}{', sampled' * found.sampled}"
+    yield kind, text, [*checked(found, true, center, rng, columns, w, K)]
 
 
 def checked(found, true, center, rng, columns, w, K):
@@ -166,12 +174,14 @@ def checked(found, true, center, rng, columns, w, K):
     yield ("intervals and counts", max(worst)) if certain else (MAY_FAIL, float(max(worst) > 0))
     ritz = (found.ritz_values.astype(LONG) - values[: len(low)]).max()
     yield "Ritz values", true.excess(ritz - true.error) - 1e-9 * float(true.norm_K / max(true.size, true.error))
-    if certain and w is None:
-        yield from _angles(found, true, center, columns, K)
+    if w is None:
+        for what, excess in _of_vectors(found, true, center, columns, K):
+            yield (what, excess) if certain else (MAY_FAIL, float(excess > 0))
 
 
-def _angles(found, true, center, columns, K):
-    """The sine between each Ritz vector, by another computation, and the true subspace of its cluster."""
+def _of_vectors(found, true, center, columns, K):
+    """Ritz values and vectors by another computation: how many eigenvalues they miss, and the sine between each vector
+    and the true subspace of its cluster."""
     V = columns.astype(np.float64)
     V = V / np.abs(V).max(axis=0, initial=1e-300)
     V = V - V.mean(axis=0) * center
@@ -187,6 +197,11 @@ def _angles(found, true, center, columns, K):
         A = A - A.mean(axis=1)[:, None]
     theta, Y = np.linalg.eigh(Q.T @ A @ Q)
     theta, U = theta[::-1], Q @ Y[:, ::-1]
+    t = 0.999 * float(theta[-1])
+    if min(np.abs(np.append(theta, true.values.astype(float)) - t)) > 1e-9 * true.norm_K + true.error:
+        missing = int(np.count_nonzero(true.values > t) - np.count_nonzero(theta > t))
+        least, most = found.missed_above(t)
+        yield "missed", float(max(least - missing, missing - most))
     for j in range(found.rank):
         label, bound = found.vector_clusters[j], float(np.sin(found.angle_bounds[j]))
         gap = min(np.abs(theta[j] - np.delete(theta, j)), default=np.inf)

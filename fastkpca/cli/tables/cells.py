@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ MISSING = {"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "nil", "?", "
 INFINITE = {"inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"}
 MARKS = {" ": " \u00a0\u2009\u202f", "'": "'\u2019"}
 """Separators of thousands that are written as several characters."""
-_LONG_FIELDS = threading.Lock()
+_LONG_FIELDS = threading.RLock()
 _QUOTED_COMMA = re.compile(r'"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*"')
 _SWAPPED = str.maketrans(",.", ".,")
 _WITH_COMMA = re.compile(r"[+-]?(\d[\d.]*)?,\d+([eE][+-]?\d+)?")
@@ -124,7 +123,7 @@ def hint_of_marks(cells: list[str]) -> str:
 
 @contextmanager
 def fields_of_any_length() -> Iterator[None]:
-    """csv has one limit for the whole process, 131,072 characters."""
+    """csv has one limit for the whole process, 131,072 characters: inside, and in functions so decorated, it is off."""
     with _LONG_FIELDS:
         limit = csv.field_size_limit(np.iinfo(np.intc).max)
         try:
@@ -133,9 +132,8 @@ def fields_of_any_length() -> Iterator[None]:
             csv.field_size_limit(limit)
 
 
-def fields_of(line: str, delimiter: str, **options: Any) -> list[str]:
-    with fields_of_any_length():
-        return next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter, **options))
+def fields_of(line: str, delimiter: str) -> list[str]:
+    return next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter))
 
 
 def detect_delimiter(lines: list[str], decimal: str) -> str | None:

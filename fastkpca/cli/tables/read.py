@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,27 +29,17 @@ from .text import TextFile
 
 _NOT_TEXT = {".xls": "an old spreadsheet", ".ods": "a spreadsheet", ".feather": "a Feather file",
              ".pkl": "a pickle", ".pickle": "a pickle", ".kpca": "a fastkpca model"}  # fmt: skip
-_READABLE = (
-    "csv (.csv .tsv .txt, also .gz), .xlsx, SQLite, DuckDB, .npy, .npz, .mat, HDF5, zarr, Parquet, Arrow files can be "
-    "read"
-)
+_READABLE = ".csv .tsv .txt (also .gz), .xlsx, SQLite, DuckDB, .npy, .npz, .mat, HDF5, zarr, Parquet, Arrow can be read"
 
 
 def read(
     path: str | os.PathLike,
     *,
     var: str | None = None,
-    columns: Sequence[str] | None = None,
-    skip_columns: Sequence[str] | None = None,
-    label_column: str | None = None,
-    like: Sequence[str] | None = None,
-    id_column: str | None = None,
     called: str | None = None,
-    needs: int = 1,
     allow_missing: bool = False,
     memory: float | None = None,
-    recalled: dict[str, Any] | None = None,
-    **reading: Any,
+    **options: Any,
 ) -> Table:
     """Read a table of numbers; the kind of file is told from its first bytes.
 
@@ -58,29 +48,15 @@ def read(
     path : str or path-like
     var : str, optional
         Which array of an .npz, .mat, HDF5 or zarr file; by default the only one with two dimensions.
-    columns, skip_columns : sequences of str, optional
-        Columns to take, or to drop: names, numbers from 1, or ranges of numbers like ``2-5``. A name wins over a
-        number.
-    label_column : str, optional
-        Left out of X and returned as labels. In files of several arrays also the name of another array with one entry
-        a row.
-    like : sequence of str, optional
-        Columns of the model, taken by their names and in this order where the file names its columns.
-    id_column : str, optional
-        Left out of X and returned as identifiers of the rows.
     called : str, optional
         What errors call the file, in place of its path.
-    needs : int
-        How many columns have to be left where an error proposes to skip some.
     allow_missing : bool
         Missing values in a text file become NaN, as they are in other files; else they are an error.
     memory : float, optional
         Bytes that a line of text, a chunk of a dataset, or an array of a MATLAB file may take.
-    recalled : dict, optional
-        What a model remembers: "id", "columns" and "skip_columns", taken where nothing else is asked for and the file
-        has more than ``needs`` columns, or names them.
-    **reading
-        The fields of ``Reading``: how the cells of text and of spreadsheets are read.
+    **options
+        The fields of ``ColumnSelection``: which columns are taken, and of ``Reading``: how the cells of text and of
+        spreadsheets are read.
 
     Raises
     ------
@@ -89,8 +65,9 @@ def read(
     FileNotFoundError
     """
     name = called or str(path)
-    selection = ColumnSelection(name, columns, skip_columns, label_column, like, id_column, needs, recalled)
-    form = Reading(**reading | {"na_values": tuple(reading.get("na_values", ()))})
+    selecting = options.keys() & {x.name for x in fields(ColumnSelection)}
+    selection = ColumnSelection(name, **{key: options.pop(key) for key in selecting})
+    form = Reading(**options | {"na_values": tuple(options.get("na_values", ()))})
     if "://" in str(path):
         return sheets.database(path, name, form, memory).read(selection, allow_missing)
     if os.path.isdir(path):
@@ -110,12 +87,10 @@ def read(
     suffix = Path(path).suffix.lower()
     is_book = start.startswith(b"PK") and (suffix == ".xlsx" or sheets.is_workbook(path))
     is_database = sheets.is_database(start)
-    for option, given, kind in (
-        ("--sheet", form.sheet and not is_book, "a spreadsheet (.xlsx)"),
-        ("--query", form.query and not is_database, "a database"),
-    ):
-        if given:
-            raise DataFileError(f"{name} is not {kind}; leave out {option}")
+    if form.sheet and not is_book:
+        raise DataFileError(f"{name} is not a spreadsheet (.xlsx); leave out --sheet")
+    if form.query and not is_database:
+        raise DataFileError(f"{name} is not a database; leave out --query")
     if start.startswith(b"\x93NUMPY"):
         _refuse_var(name, var, ".npy")
         # the number of values may overflow, which is an error of its own
@@ -318,10 +293,10 @@ def _from_archive(archive: _Archive, var: str | None, selection: ColumnSelection
     elif var not in shapes:
         raise DataFileError(f"{name} has no array of real numbers called {var!r}; it has {described(list(shapes))}")
     X = _load(archive, var)
-    extra = selection.label if selection.label in shapes and selection.label != var else None
-    if extra is None:
+    extra = selection.label_column
+    if extra not in shapes or extra == var:
         return _from_array(X, selection)
-    selection.label = None
+    selection.label_column = None
     table = _from_array(X, selection)
     if (count := math.prod(shapes[extra])) != X.shape[0]:
         raise DataFileError(f"{name}: {extra!r} has {count} entries for {X.shape[0]} rows of {var!r}")

@@ -68,40 +68,59 @@ class Chosen(NamedTuple):
     identifiers: int | None
 
 
+@dataclass
 class ColumnSelection:
-    """The columns that the user asks for, as given; ``resolve`` turns them into numbers once the file is known."""
+    """The columns that the user asks for, as given; ``resolve`` turns them into numbers once the file is known.
 
-    def __init__(
-        self,
-        file: str,
-        columns: Any,
-        skip_columns: Any,
-        label_column: str | None,
-        like: Sequence[str] | None = None,
-        id_column: str | None = None,
-        needs: int = 1,
-        recalled: dict[str, Any] | None = None,
-    ):
-        if columns is not None and skip_columns is not None:
+    Parameters
+    ----------
+    file : str
+        What errors call the file.
+    columns, skip_columns : sequences of str, optional
+        Columns to take, or to drop: names, numbers from 1, or ranges of numbers like ``2-5``. A name wins over a
+        number.
+    label_column : str, optional
+        Left out of X and returned as labels. In files of several arrays also the name of another array with one entry
+        a row.
+    like : sequence of str, optional
+        Columns of the model, taken by their names and in this order where the file names its columns.
+    id_column : str, optional
+        Left out of X and returned as identifiers of the rows.
+    needs : int
+        How many columns have to be left where an error proposes to skip some.
+    recalled : dict
+        What a model remembers: "id", "columns" and "skip_columns", taken where nothing else is asked for and the file
+        has more than ``needs`` columns, or names them.
+    """
+
+    file: str
+    columns: Sequence[str] | None = None
+    skip_columns: Sequence[str] | None = None
+    label_column: str | None = None
+    like: Sequence[str] | None = None
+    id_column: str | None = None
+    needs: int = 1
+    recalled: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.columns is not None and self.skip_columns is not None:
             raise DataFileError("give --columns or --skip-columns, not both")
-        self.file, self.columns, self.skip, self.label, self.like = file, columns, skip_columns, label_column, like
-        self.identifiers, self.needs, self.recalled = id_column, needs, recalled or {}
-        self.notes: list[str] = []
 
     def resolve(self, n_columns: int, names: list[str] | None) -> Chosen:
         """Columns that the options select, in a file of ``n_columns``."""
         self._places = _places(range(n_columns), names or [])
         self._recall(n_columns, names)
-        label = self._one("--label-column", self.label, n_columns, names)
-        identifiers = self._one("--id", self.identifiers, n_columns, names)
+        label = self._one("--label-column", self.label_column, n_columns, names)
+        identifiers = self._one("--id", self.id_column, n_columns, names)
         if label is not None and label == identifiers:
-            raise DataFileError(f"--id and --label-column both name {self.label!r}; give --label-column alone")
+            raise DataFileError(f"--id and --label-column both name {self.label_column!r}; give --label-column alone")
         if self.columns is not None:
             taken = [i for word in self.columns for i in self._numbers(word, n_columns, names)]
             if len(set(taken)) != len(taken):
                 raise DataFileError("--columns names a column twice")
         else:
-            skipped = {i for word in self.skip or () for i in self._numbers(word, n_columns, names)}
+            skipped = {i for word in self.skip_columns or () for i in self._numbers(word, n_columns, names)}
             taken = [i for i in range(n_columns) if i not in skipped and i not in (label, identifiers)]
         if self.like is not None and names is not None:
             taken = self._same_as_model(self.like, taken, names)
@@ -112,11 +131,11 @@ class ColumnSelection:
     def _recall(self, n_columns: int, names: list[str] | None) -> None:
         """Take what the model remembers of its own file, where this one may have it, too."""
         named, more = self.recalled.get("id"), n_columns > self.needs
-        left_out = {*(self.columns or ()), *(self.skip or ())}
-        if self.identifiers is None and named not in {None, *left_out} and (named in names if names else more):
-            self.identifiers = named
-        if self.columns is None and self.skip is None and self.like is None and more:
-            self.columns, self.skip = self.recalled.get("columns"), self.recalled.get("skip_columns")
+        left_out = {*(self.columns or ()), *(self.skip_columns or ())}
+        if self.id_column is None and named not in {None, *left_out} and (named in names if names else more):
+            self.id_column = named
+        if self.columns is None and self.skip_columns is None and self.like is None and more:
+            self.columns, self.skip_columns = self.recalled.get("columns"), self.recalled.get("skip_columns")
 
     def _one(self, option: str, word: str | None, n_columns: int, names: list[str] | None) -> int | None:
         if word is None:
@@ -148,7 +167,7 @@ class ColumnSelection:
 
     def _lacking(self, like: Sequence[str], missing: list[str], candidates: list[str], names: list[str]) -> str:
         left_out = [name for name in missing if name in names]
-        if left_out and self.skip is not None:
+        if left_out and self.skip_columns is not None:
             return f"{self.file}: --skip-columns leaves out {listed(map(repr, left_out))}, which the model needs"
         lacks = f"lacks the column{'s' * (len(missing) > 1)} {listed(map(repr, missing))} of the model; --columns"
         if self.columns is not None:

@@ -7,7 +7,6 @@ import csv
 import importlib
 import io
 import os
-import sqlite3
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -130,6 +129,8 @@ def database(
     path: str | os.PathLike, name: str, reading: Reading, memory: float | None, start: bytes = b""
 ) -> TextFile:
     """The rows of ``--query``, or of the only table, of a SQLite or DuckDB file, or of what a URL leads to."""
+    import sqlite3  # which a command that reads no database does without
+
     path = os.fspath(path)
     of_url = "://" in path
     with data_file_errors(name, "cannot be read"):

@@ -28,21 +28,9 @@ from ...base.process_memory import DEFAULT_MEMORY
 from ...errors import DataFileError
 from ...rows.columns import listed
 from ...rows.times import as_times
+from . import cells
 from .archives import data_file_errors
-from .cells import (
-    INFINITE,
-    MISSING,
-    NUMBER,
-    Reading,
-    detect_delimiter,
-    fields_of,
-    fields_of_any_length,
-    hint_of_marks,
-    is_header,
-    is_number,
-    is_row_of_years,
-    is_words,
-)
+from .cells import MISSING, Reading
 from .collected import CollectedRows
 from .selection import ColumnSelection, Table, column_keys, column_label
 
@@ -71,6 +59,8 @@ _SEPARATOR = re.compile(r'"?sep=([,;\t|])"?[,;\t|]*', re.IGNORECASE)
 """The first line of a file that names the separator for Excel."""
 _END = "\0"
 """A line after the last one, which no text file has: a quotation mark that is still open takes it in."""
+_COMMENTED = {"#", " ", "\t", b"#", b" ", b"\t"}
+"""First characters of what may be a comment, where pandas reads no number: as text, or as one byte."""
 _DAY_FIRST = re.compile(r"(\d{1,2})[-/. ](\d{1,2})[-/. ](\d{4})")
 
 
@@ -114,6 +104,7 @@ class TextFile:
     text, holds no line of data, or a line that takes more than ``memory`` bytes.
     """
 
+    @cells.fields_of_any_length()
     def __init__(
         self,
         path: str | os.PathLike,
@@ -147,9 +138,11 @@ class TextFile:
             sample = self._first_lines()
         with data_file_errors(name, "is not a table", (csv.Error,)):
             lines = [line for _, line in sample]
-            self.delimiter = delimiter or (mark[1] if mark else detect_delimiter(lines, reading.decimal))
+            self.delimiter = delimiter or (mark[1] if mark else cells.detect_delimiter(lines, reading.decimal))
         self.spaced = self.delimiter is None or any(f"{self.delimiter} " in line for line in lines)
-        self._set_columns([number for number, _ in sample], list(map(self._split, lines)))
+        self.first_line = self.above + 1
+        numbers, rows = map(list, zip(*islice(self._records(), len(sample))))
+        self._set_columns(numbers, rows)
         if reading.decimal == "," and self.n_columns == 1:
             self._refuse_separating_commas(lines)
 
@@ -210,7 +203,7 @@ class TextFile:
 
     def _refuse_separating_commas(self, lines: list[str]) -> None:
         """Raise DataFileError where commas cut all lines into equally many columns, more than one number may have."""
-        counts = {len(fields_of(line, ",")) for line in lines}
+        counts = {len(cells.fields_of(line, ",")) for line in lines}
         if len(counts) == 1 and counts.pop() > (2 if self.names is None else 1):
             raise DataFileError(
                 f"{self.name}: --decimal , takes the commas as decimal commas, and nothing else separates columns; "
@@ -221,44 +214,40 @@ class TextFile:
         """True if the first line names the columns; a guess that might be wrong is noted."""
         rows = [list(map(self.reading.plain, row)) for row in rows]
         # numbers in a notation that the user has not told of are numbers
-        if is_header([["0.5" if "--" in self.reading.hint(cell) else cell for cell in row] for row in rows]):
+        if cells.is_header([["0.5" if "--" in self.reading.hint(cell) else cell for cell in row] for row in rows]):
             return True
-        if not is_row_of_years(rows):
+        if not cells.is_row_of_years(rows):
             return False
         first = listed(rows[0], 3)
         self.notes.append(f"line {line} ({first}) is taken for the names of the columns; --header no takes it for data")
         return True
 
+    @cells.fields_of_any_length()
     def read(self, selection: ColumnSelection, allow_missing: bool = False) -> Table:
         """The columns that were asked for, as float64, with their names, labels and identifiers."""
         chosen = selection.resolve(self.n_columns, self.names)
         self.needs, self.allow_missing = selection.needs, allow_missing
         taken, notes = chosen.taken, [*self.notes, *selection.notes]
-        if selection.columns is None and selection.skip is None:
+        if selection.columns is None and selection.skip_columns is None:
             taken = [i for i in taken if not (self.open_end and i == self.n_columns - 1)]
             if len(taken) > 1 and taken[0] == 0 and self._counts_rows():
                 taken = taken[1:]
                 notes.append("column 1 has no name and counts the rows: left out (--columns takes it all the same)")
-            if selection.like is None:
-                notes += [self._note_of_numbers(i) for i in taken if self._numbers_rows(i)]
+            for i in filter(self._numbers_rows, taken if selection.like is None else ()):
+                label, key = column_label(i, self.names), column_keys([i], self.names)
+                notes.append(f"{label} counts as data; --id {key} takes it as the names of the rows")
         self._refuse_words(taken)
         X, texts = self._collected(taken, [i for i in chosen[1:] if i is not None], notes)
         self._refuse_undecoded(texts)
-        return Table(
-            X,
-            None if self.names is None else [self.names[i] for i in taken],
-            None if chosen.label is None else self._labels(texts[chosen.label]),
-            notes,
-            None if chosen.identifiers is None else self._identifiers(texts[chosen.identifiers]),
-            n_rows=X.shape[0],
-            places=taken,
-            lines=self._lines_of,
-        )
+        names = None if self.names is None else [self.names[i] for i in taken]
+        labels = None if chosen.label is None else self._labels(texts[chosen.label])
+        identifiers = None if chosen.identifiers is None else self._identifiers(texts[chosen.identifiers])
+        return Table(X, names, labels, notes, identifiers, n_rows=len(X), places=taken, lines=self._lines_of)
 
     def _labels(self, texts: list[str]) -> np.ndarray:
         """Numbers where all labels are, else strings."""
-        cells = list(map(self.reading.plain, texts))
-        return np.array(cells).astype(np.float64) if all(map(NUMBER.fullmatch, cells)) else np.array(texts)
+        plain = list(map(self.reading.plain, texts))
+        return np.array(plain).astype(np.float64) if all(map(cells.NUMBER.fullmatch, plain)) else np.array(texts)
 
     def _identifiers(self, texts: list[str]) -> np.ndarray:
         """As they stand in the file, or times where the user gives their form."""
@@ -274,16 +263,16 @@ class TextFile:
             )
         return np.array([str(time) for time in times.tolist()], dtype=object)
 
+    @cells.fields_of_any_length()
     def _lines_of(self, rows: np.ndarray) -> list[int]:
         """Numbers of the lines of some rows, which are in order."""
         wanted = set(rows.tolist())
-        with fields_of_any_length():
-            return [number for i, (number, _) in enumerate(islice(self._records(), int(rows[-1]) + 1)) if i in wanted]
+        return [number for i, (number, _) in enumerate(islice(self._records(), int(rows[-1]) + 1)) if i in wanted]
 
     def _refuse_undecoded(self, texts: dict[int, list[str]]) -> None:
         """Raise DataFileError where a name, label or identifier holds bytes of another encoding. Elsewhere they do not
         matter: numbers are ASCII in all encodings."""
-        if any(_UNDECODED.search("".join(cells)) for cells in (self.names or [], *texts.values())):
+        if any(_UNDECODED.search("".join(column)) for column in (self.names or [], *texts.values())):
             line = next(number for number, line in self._lines() if _UNDECODED.search(line))
             raise DataFileError(f"{self.name}: line {line} is not {_ENCODINGS[self.encoding]}; save the file as UTF-8")
 
@@ -324,11 +313,10 @@ class TextFile:
         types |= dict.fromkeys(extra, object)
         if len(taken) == self.n_columns:
             types = np.float64  # a type for each of thousands of columns takes twice as long
-        given: list[str] = [*self.reading.na_values]
         options: dict[str, Any] = {"na_filter": False}
-        if self.allow_missing or given:
-            words = [x + end for x in [*_SPELLINGS, *given] for end in ("", " ")]
-            options = {"na_filter": True, "na_values": dict.fromkeys(taken, words)}
+        if self.allow_missing or self.reading.na_values:
+            words = [x + end for x in [*_SPELLINGS, *self.reading.na_values] for end in ("", " ")]
+            options = {"na_values": dict.fromkeys(taken, words)}
         last = self.n_columns - 1 - self.open_end  # a line that is short has no value there
         with self._errors(), self.opener(self.path, "rb") as file:
             text = io.TextIOWrapper(_LineLimit(file, self._most), self.encoding, _ESCAPED, newline="")  # type: ignore[type-var]
@@ -351,8 +339,9 @@ class TextFile:
                 short = table[last].isna() if last in taken else table[last].isin(["", b""])
                 X = (table if taken == list(table.columns) else table[taken]).to_numpy()
                 wrong = np.isinf(X) if self.allow_missing else ~np.isfinite(X)
-                if short.any() or wrong.any():
-                    raise ValueError("a line may be too short, or a value not finite")
+                commented = 0 not in taken and _COMMENTED & {cell[:1] for cell in table[0]}
+                if commented or table.shape[1] != self.n_columns or short.any() or wrong.any():
+                    raise ValueError("a line may be a comment or too short or too long, or a value not finite")
                 yield X, [table[i] for i in extra]
 
     def _blocks(self, taken: list[int], extra: list[int]) -> Iterator[_Block]:
@@ -363,7 +352,7 @@ class TextFile:
 
         def value(number: int, row: list[str], i: int) -> float:
             text = self.reading.plain(row[i])
-            if is_number(text) and "\n" not in text:
+            if cells.is_number(text) and "\n" not in text:
                 return float(text)
             if not (self.allow_missing and text.strip().lower() in MISSING):
                 faults.setdefault(i, (number, row[i].strip(" \t")))
@@ -371,18 +360,14 @@ class TextFile:
             return np.nan
 
         records, step = self._records(), parallel.tile_rows(self.n_columns)
-        while True:
-            with fields_of_any_length():
-                block = list(islice(records, step))
-            if not block:
-                break
+        while block := list(islice(records, step)):
             for number, row in block:
                 if not self.n_columns - self.open_end <= len(row) <= self.n_columns:
                     self._refuse_width(number, len(row))
-            cells = [self.reading.plain(row[i]) for _, row in block for i in taken]
+            texts = [self.reading.plain(row[i]) for _, row in block for i in taken]
             try:
-                X = np.fromiter(map(float, cells), np.float64, len(cells)).reshape(-1, len(taken))
-                text = "".join(cells)
+                X = np.fromiter(map(float, texts), np.float64, len(texts)).reshape(-1, len(taken))
+                text = "".join(texts)
                 plain = np.isfinite(X).all() and "_" not in text and "\n" not in text
             except ValueError:
                 plain = False
@@ -396,14 +381,12 @@ class TextFile:
     def _errors(self) -> Any:
         return data_file_errors(self.name, "cannot be read", _READ_ERRORS)
 
-    def _open(self) -> Any:
-        return self.opener(self.path, "rt", encoding=self.encoding, errors=_ESCAPED)
-
     def _lines(self) -> Iterator[tuple[int, str]]:
         """(line number from 1, line) of everything that is neither blank nor a comment."""
         # tabs that part missing values make no blank line
         blank = " \r\n" if self.allow_missing and self.delimiter == "\t" else None
-        with self._errors(), self._open() as file:
+        text = {"mode": "rt", "encoding": self.encoding, "errors": _ESCAPED}
+        with self._errors(), self.opener(self.path, **text) as file:
             for number, line in enumerate(iter(partial(file.readline, self._most + 1), ""), 1):
                 if len(line) > self._most:
                     raise self._too_long(f"line {number} has")
@@ -441,38 +424,28 @@ class TextFile:
             f"{self._memory / 1e6:.3g} MB of memory take; if these are rows and columns, raise --memory-limit"
         )
 
-    def _split(self, line: str) -> list[str]:
-        with data_file_errors(self.name, "is not a table", (csv.Error,)):
-            if self.delimiter is None:
-                return fields_of(" ".join(line.split()), " ")
-            return fields_of(line, self.delimiter, skipinitialspace=True)
-
     # Columns, from the first lines
 
-    def _cells(self, i: int) -> list[str]:
+    def _column(self, i: int) -> list[str]:
         """A column, as far as the first lines have it, with decimal points."""
         return [self.reading.plain(row[i]).strip() for row in self.sample if i < len(row)]
 
     def _counts_rows(self) -> bool:
         """True if the first column has no name and holds consecutive numbers, as pandas writes its index."""
-        cells = self._cells(0)
-        if self.names is None or self.names[0] or not all(cell.isdigit() for cell in cells):
+        column = self._column(0)
+        if self.names is None or self.names[0] or not all(cell.isdigit() for cell in column):
             return False
-        return all(int(b) - int(a) == 1 for a, b in pairwise(cells))
+        return all(int(b) - int(a) == 1 for a, b in pairwise(column))
 
     def _numbers_rows(self, i: int) -> bool:
         """True if a column is called id or index, and holds another whole number in each of the first lines."""
-        cells = self._cells(i)
+        column = self._column(i)
         is_named = self.names is not None and self.names[i].lower() in ("id", "index")
-        return is_named and all(cell.isdecimal() for cell in cells) and len(set(cells)) == len(cells) > 1
-
-    def _note_of_numbers(self, i: int) -> str:
-        key = column_keys([i], self.names)
-        return f"{column_label(i, self.names)} counts as data; --id {key} takes it as the names of the rows"
+        return is_named and all(cell.isdecimal() for cell in column) and len(set(column)) == len(column) > 1
 
     def _refuse_words(self, taken: list[int]) -> None:
         """Raise DataFileError where columns are made of words."""
-        words = [i for i in taken if is_words(self._cells(i))]
+        words = [i for i in taken if cells.is_words(self._column(i))]
         hints = {i: self._hint(i) for i in words}
         other_notation = sorted((i for i in words if "--" in hints[i]), key=lambda i: -_certainty(hints[i]))
         others = [i for i in words if i not in other_notation]
@@ -484,13 +457,13 @@ class TextFile:
         if other_notation:
             parts.append(self._not_numeric(sorted(other_notation), hints[other_notation[0]]))
         if others:
-            cells = self._cells(others[0])
+            column = self._column(others[0])
             hint = " (--id takes names of the rows, --label-column classes)"
             if hints[others[0]]:
                 hint = hints[others[0]]
             elif self.needs > max(1, len(taken) - len(others)):
                 hint = f"; the model needs {self.needs} columns of numbers"
-            elif len(set(cells)) == len(cells) > 1:
+            elif len(set(column)) == len(column) > 1:
                 hint = f" (the names of the rows? --id {column_keys(others[:1], self.names)} takes them)"
             parts.append(self._not_numeric(others, hint))
         if words == others and len(taken) - len(words) >= self.needs:
@@ -509,11 +482,11 @@ class TextFile:
     def _words(self, i: int) -> list[str]:
         """Fields of a column that are no numbers, as the file has them."""
         pairs = ((row[i].strip(), self.reading.plain(row[i])) for row in self.sample if i < len(row))
-        return [text for text, x in pairs if not is_number(x) and x.strip().lower() not in MISSING]
+        return [text for text, x in pairs if not cells.is_number(x) and x.strip().lower() not in MISSING]
 
     def _hint(self, i: int) -> str:
         """Suggestion for the words of a column: the hint of highest rank, or the first of these."""
-        return max(map(self.reading.hint, self._words(i)), key=_certainty) or hint_of_marks(self._cells(i))
+        return max(map(self.reading.hint, self._words(i)), key=_certainty) or cells.hint_of_marks(self._column(i))
 
     # Errors about the file
 
@@ -550,7 +523,7 @@ class TextFile:
                 f"missing value{f' ({text!r})' if text else ''}",
                 "drop or fill in these rows first (--drop-missing drops them; project and monitor take --fill-missing)",
             )
-        if plain.lower() in INFINITE or NUMBER.fullmatch(plain):
+        if plain.lower() in cells.INFINITE or cells.NUMBER.fullmatch(plain):
             return f"{text} is not a finite number", "drop or replace these rows first"
         hint = self.reading.hint(text)
         if not hint and re.fullmatch(r"[^\W\d]{2,}|[-*]{2,}", text):

@@ -64,10 +64,7 @@ class Format(NamedTuple):
         def text(value: Any) -> str:
             if type(value) is not float:
                 return str(value)
-            shown = format(value, form)
-            if value != value:
-                return ""
-            return shown if decimal == "." else shown.replace(".", decimal)
+            return "" if value != value else format(value, form).replace(".", decimal)
 
         lines = csv.writer(file, delimiter="," if decimal == "." else ";", lineterminator="\n")
         lines.writerows(map(text, row) for row in rows)
@@ -127,37 +124,22 @@ def require_openpyxl() -> Any:
         raise DataFileError("writing .xlsx needs openpyxl (pip install openpyxl); or write .csv") from None
 
 
-def score_writer(
-    path: str | os.PathLike, *, with_identifiers: bool = False, form: Format = FULL_PRECISION
-) -> Callable[..., None]:
-    """The function (scores, overwrite, identifiers=None) that writes scores to ``path``, in the format its ending says.
-
-    Raises
-    ------
-    DataFileError
-        The ending is none of .csv, .csv.gz, .xlsx and .npy, or it is .npy and there are identifiers to write.
-    """
-    name = str(path).lower()
-    if name.endswith(".npy") and with_identifiers:
-        raise DataFileError(f"--id writes a column beside the scores, which {str(path)!r} cannot hold; write .csv")
-    if name.endswith(".xlsx"):
-        require_openpyxl()
-    elif not name.endswith((".npy", ".csv", ".csv.gz")):
-        raise DataFileError(
-            f"scores are written as .csv, .csv.gz, .xlsx or .npy, which {str(path)!r} does not end with"
-        )
-
-    def written(scores: np.ndarray, overwrite: bool, identifiers: Identifiers | None = None) -> None:
-        with atomic(path, overwrite=overwrite) as file:
-            if name.endswith(".npy"):
-                # not write_array: numpy says nothing of what a full disk does not take at the end
-                scores = np.ascontiguousarray(scores)
-                np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(scores))
-                file.write(scores.data)
-            else:
-                write_table(file, name, score_rows(scores, identifiers), form)
-
-    return written
+def write_scores(
+    path: str | os.PathLike,
+    scores: np.ndarray,
+    overwrite: bool,
+    identifiers: Identifiers | None = None,
+    form: Format = FULL_PRECISION,
+) -> None:
+    """Write scores as .csv, .csv.gz, .xlsx or .npy, as ``path`` ends. ``identifiers`` of the rows: not into .npy."""
+    with atomic(path, overwrite=overwrite) as file:
+        if str(path).lower().endswith(".npy"):
+            # not write_array: numpy says nothing of what a full disk does not take at the end
+            scores = np.ascontiguousarray(scores)
+            np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(scores))
+            file.write(scores.data)
+        else:
+            write_table(file, str(path), score_rows(scores, identifiers), form)
 
 
 def write_table(file: Any, name: str, rows: Iterable[Sequence[Any]], form: Format) -> None:

@@ -32,6 +32,8 @@ from ..shared_map import feature_projector
 from .ridge import fit_ridge
 from .search import Known, Search
 
+METHODS = ("auto", "linear", "fixed-point", "gradient", "ridge")
+
 
 def kpca_preimage(
     model: KPCAModel,
@@ -126,7 +128,7 @@ def kpca_preimage(
     >>> bool(abs(np.linalg.norm(x) - 1) < 0.05)
     True
     """
-    check_choice(method, "method", ("auto", "linear", "fixed-point", "gradient", "ridge"))
+    check_choice(method, "method", METHODS)
     max_iter, tol = check_count(max_iter, "max_iter"), check_tol(tol)
     if alpha is not None and not 0.0 < (as_float(alpha) or 0.0) < np.inf:
         raise ValueError(f"alpha is {alpha!r}; a positive number is needed, or None for cross-validation")
@@ -227,6 +229,7 @@ def kpca_denoise(
     >>> bool(np.abs(np.linalg.norm(clean, axis=1) - 1).mean() < 0.02)
     True
     """
+    check_choice(method, "method", METHODS)
     model, X = check_model(model), run_query(X)
     kernel = guarded(model.kernel)
     if kernel.by_number:

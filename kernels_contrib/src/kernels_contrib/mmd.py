@@ -36,7 +36,7 @@ from fastkpca.methods import (
 )
 
 from .limits import HELD_BYTES
-from .methods.options import FitOptions
+from .methods.options import METHODS, FitOptions
 from .methods.permutation import PermutationTest, need_rows, test_of
 from .methods.products import DRAFT_ROWS, for_lengths, is_matrix, need_semidefinite, products_for, quick_gram
 from .methods.threads import one_blas_thread
@@ -112,7 +112,7 @@ def mmd_test(
     permutations = check_draws(permutations, "permutations")
     # the weighted means of all pairs of different rows alone change with a function of one row that the kernel gains
     center = not (unbiased and sample_weight is not None)
-    check_choice(method, "method", ("auto", "gram", "features"))
+    check_choice(method, "method", METHODS)
     check_count(max_features, "max_features")
     most = None if method == "gram" else max_features  # the default is a number
     options = FitOptions(None, kernel_parameters, method, tol, most, n_threads, center=center)

@@ -23,14 +23,14 @@ import numpy as np
 import fastkpca as fk
 from fastkpca.base.rounding import EPS
 from fastkpca.errors import NotConvergedError, warn_caller
-from fastkpca.methods import Iterated, check_count, solve_to_residual
+from fastkpca.methods import Iterated, check_choice, check_count, solve_to_residual
 
 from .errors import AccuracyWarning
 from .methods import stored
 from .methods.base import KernelMethod, Regressor
 from .methods.discriminant import preconditioner
 from .methods.functions import RowsFunction, SampleFunction, function
-from .methods.options import FitOptions, accuracy, check_scale, regularization_strength
+from .methods.options import METHODS, FitOptions, accuracy, check_scale, regularization_strength
 from .methods.products import Products, regression_on
 from .methods.threads import one_blas_thread
 
@@ -182,6 +182,7 @@ def kernel_ridge(
     """
     mu = regularization_strength(regularization, ": there are as many coefficients as rows")
     tol, max_iterations = accuracy(tol, "tol"), check_count(max_iterations, "max_iterations")
+    check_choice(method, "method", METHODS)
     if features_tol is None:
         features_tol = 1e-10 if method == "features" else 1e-14
     features_tol = accuracy(features_tol, "features_tol")

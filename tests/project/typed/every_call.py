@@ -122,6 +122,7 @@ def vectors_of_others(X: Array) -> None:
     assert_type(found, VectorCertificate)
     assert_type(found.missed_above(0.1), tuple[int, int])
     assert_type(found.eigenvalue_bounds, Array)
+    assert_type(fk.certify(X, "gaussian", X, sigma=1.0, rows=20).sampled, bool)
 
 
 def kernels(X: Array) -> None:

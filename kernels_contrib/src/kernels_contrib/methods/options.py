@@ -11,6 +11,8 @@ from fastkpca.methods import as_float, check_choice, check_count, check_weights
 
 from ..limits import MAX_SCALED_DISTANCE
 
+METHODS = ("auto", "features", "gram")
+
 
 @dataclass(frozen=True)
 class FitOptions:
@@ -44,7 +46,7 @@ class FitOptions:
     center: bool = False
 
     def __post_init__(self) -> None:
-        check_choice(self.method, "method", ("auto", "features", "gram"))
+        check_choice(self.method, "method", METHODS)
         accuracy(self.tol, "tol")
         if self.max_features is not None:
             check_count(self.max_features, "max_features")

@@ -100,7 +100,7 @@ def _best_seconds(candidates: Iterable[Candidate]) -> float:
 
 
 def _undecided(candidates: list[Candidate], probe: SpectrumProbe) -> bool:
-    """True if a probe may change the choice: it predicts the number of pivots anew, and the first one may miss a gap."""
+    """True if a probe may change the choice: it predicts the pivots anew, and the first one may have missed a gap."""
     possible = [x for x in candidates if not x.obstacle]
     best = _best_seconds(x for x in possible if not x.is_lower_bound)
     near = any(x.name == "pivots" and x.seconds <= COST_FACTOR * best for x in possible)

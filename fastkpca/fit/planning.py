@@ -55,7 +55,8 @@ def make_plan(problem: Problem) -> Plan:
     """
     lapack = dense.estimate(problem)
     try:
-        return _plan(problem, _candidates(problem, lapack), lapack)
+        candidates = _candidates(problem, lapack)
+        return _plan(problem, candidates, lapack)
     except NoRouteError as error:
         if not problem.budget.capped:
             raise
@@ -141,14 +142,10 @@ def _plan(problem: Problem, candidates: list[Candidate], lapack: Candidate) -> P
     if rows.sequential and best.method != "features":
         size = readable_size(float(problem.data.n_samples * problem.data.n_features * rows.dtype.itemsize))
         reason = f"{reason}; loads all rows ({size}), which come in order only"
-    otherwise = _lapack_instead(lapack) if best.method != "dense" else ""
-    return Plan(best.method, best.name, reason, tuple(candidates), otherwise)
-
-
-def _lapack_instead(lapack: Candidate) -> str:
-    """LAPACK finds narrow intervals where a flat spectrum keeps block Krylov from them."""
+    # LAPACK finds narrow intervals where a flat spectrum keeps block Krylov from them
     limit = f" and memory_limit='{np.ceil(lapack.memory / 1e6):.0f}MB'" if lapack.obstacle else ""
-    return f"method='dense'{limit} (LAPACK, some {lapack.seconds:.2g} seconds) reaches what rounding allows"
+    otherwise = f"method='dense'{limit} (LAPACK, some {lapack.seconds:.2g} seconds) reaches what rounding allows"
+    return Plan(best.method, best.name, reason, tuple(candidates), "" if best.method == "dense" else otherwise)
 
 
 def _choose(candidates: list[Candidate], problem: Problem) -> tuple[Candidate, str]:

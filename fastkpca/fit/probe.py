@@ -174,6 +174,11 @@ def probed(
     (n_rows, n_pivots), semidefinite = SIZES[level], kernel.positive_semidefinite
     few = spread_rows(data.sample, n_rows)
 
+    def of_rows() -> tuple[np.ndarray, tuple[float, float]]:
+        if not spectrum:
+            return np.zeros(0), (1.0, 0.0)
+        return _shares(np.ascontiguousarray(kernel.block(few, few), dtype=np.float64))
+
     def of_pivots() -> RankProbe | None:
         if not (semidefinite and n_pivots):
             return None
@@ -187,11 +192,6 @@ def probed(
             held_out=held_out,
             n_threads=n_threads,
         )
-
-    def of_rows() -> tuple[np.ndarray, tuple[float, float]]:
-        if not spectrum:
-            return np.zeros(0), (1.0, 0.0)
-        return _shares(np.ascontiguousarray(kernel.block(few, few), dtype=np.float64))
 
     pivots, (shares, equal) = parallel.side_by_side(of_pivots, of_rows, n_threads=n_threads)
     positive = np.maximum(shares, 0.0)

@@ -300,10 +300,8 @@ def _draw(ax: Axes | Any, x: np.ndarray, values: np.ndarray, limit: float, text:
     handles = ax.plot(*curve, color=BLUE, linewidth=0.9 if few else 0.5, label=label, **dots, **props)
     handles.append(ax.axhline(limit, color=GREY, linewidth=1.2, linestyle="--", label=text, zorder=3))
     if beyond.any():
-        size, label = (
-            float(np.clip(600 / beyond.sum(), 1.5, 6 if few else 3)),
-            f"{int(beyond.sum())} of {len(x)} beyond the limit",
-        )
+        size = float(np.clip(600 / beyond.sum(), 1.5, 6 if few else 3))
+        label = f"{int(beyond.sum())} of {len(x)} beyond the limit"
         handles += ax.plot(x[beyond], values[beyond], "D", color=RED, markersize=size, label=label, **props)
     if limit > 0 and values.max() > _FAR * limit:
         ax.set_yscale("symlog", linthresh=10.0 ** np.ceil(np.log10(limit)))

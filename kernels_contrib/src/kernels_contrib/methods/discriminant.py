@@ -31,10 +31,10 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 import fastkpca as fk
 from fastkpca.base.rounding import EPS, UNIT, rounding_factor
-from fastkpca.errors import ComponentsWarning, NotConvergedError, warn_caller
+from fastkpca.errors import NotConvergedError
 from fastkpca.methods import Rows, check_choice, check_count, solve_to_residual
 
-from ..errors import AccuracyWarning
+from ..errors import warn_fewer, warn_stopped
 from ..limits import HELD_BYTES
 from . import stored
 from .base import KernelMethod, Projection
@@ -81,15 +81,8 @@ class Penalised:
                 f"to a distance of {np.sqrt(noise):.2g} that is within rounding; check X and the labels, or take "
                 "another kernel"
             )
-        self.warn_fewer(kept, asked)
+        _warn_fewer(kept, asked)
         return kept
-
-    def warn_fewer(self, kept: int, asked: int) -> None:
-        if kept < asked:
-            warn_caller(
-                f"{asked} directions asked for, {kept} returned: the others separate nothing but rounding",
-                ComponentsWarning,
-            )
 
     def solver(self, project: Projector) -> tuple[Projector, dict[str, Any]]:
         """(Function E -> a for the columns of a contrast, info with steps and residual), with products only.
@@ -170,9 +163,14 @@ def _product_directions(
         values, vectors = leading(lambda U: transposed(matmat(solve(contrast(U.reshape(size, -1))))))
     # solves that end at a residual leave its square of the largest quotient, the eigensolver its rounding
     kept = int(np.sum(values[:c] > (64 * EPS + info["residual"] ** 2) * values[0]))
-    problem.warn_fewer(kept, c)
+    _warn_fewer(kept, c)
     vectors = vectors[:, :kept] / np.sqrt(values[:kept])
     return solutions @ vectors if few else solve(contrast(vectors)), values[:kept], info
+
+
+def _warn_fewer(kept: int, asked: int) -> None:
+    if kept < asked:
+        warn_fewer("directions", asked, kept, "the others separate nothing but rounding")
 
 
 def _eigenvectors(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -238,13 +236,7 @@ class FittedDirections:
 
 
 def fit_directions(
-    X: Rows,
-    options: FitOptions,
-    regularization: Any,
-    penalty: str,
-    max_iterations: Any,
-    groups: Groups,
-    c: int,
+    X: Rows, options: FitOptions, regularization: Any, penalty: str, max_iterations: Any, groups: Groups, c: int
 ) -> tuple[dict[str, Any], FittedDirections]:
     """(Fields of a ``DirectionsModel``, all results), by features or by products."""
     max_iterations = check_count(max_iterations, "max_iterations")
@@ -257,22 +249,10 @@ def fit_directions(
     fitted = (_by_products if products.features is None else _by_features)(problem, groups, c)
     residual = fitted.info.get("residual", 0.0)
     if residual > options.tol:
-        warn_caller(
-            f"conjugate gradients stopped after {fitted.info['iterations']} steps at a relative residual of "
-            f"{residual:.2g}, tol is {options.tol:.2g}; a larger regularization converges sooner, max_iterations "
-            "allows more steps, a larger tol asks for less",
-            AccuracyWarning,
-        )
-    fields = {
-        "quotients": fitted.quotients,
-        "kernel": products.kernel.unbound(),
-        "regularization": mu,
-        "penalty": penalty,
-        "function": fitted.function,
-        "n_samples": len(groups.codes),
-        "info": products.info | fitted.info,
-    }
-    return fields, fitted
+        warn_stopped(fitted.info["iterations"], residual, options.tol)
+    fields = {"function": fitted.function, "quotients": fitted.quotients, "info": products.info | fitted.info}
+    fields |= {"kernel": products.kernel.unbound(), "regularization": mu, "penalty": penalty}
+    return fields | {"n_samples": len(groups.codes)}, fitted
 
 
 def _products(X: Rows, options: FitOptions, penalty: str) -> Products:
@@ -281,7 +261,6 @@ def _products(X: Rows, options: FitOptions, penalty: str) -> Products:
     The penalty on coefficients depends on K itself: where a shift would change K, rows are not shifted. The tolerance
     of a map is relative to the centred trace in both cases.
     """
-    check_choice(penalty, "penalty", ("coefficients", "norm"))
     kernel = fk.get_kernel(options.kernel, **options.parameters)
     if penalty == "norm" or kernel.translation != "centered":
         return products_for(X, replace(options, center=True))
@@ -456,11 +435,8 @@ def preconditioner(products: Products, project: Projector, mu: float, on_norm: b
         return lambda R: R
     Phi = coarse @ np.eye(coarse.shape[1])
     centred = project(Phi)
-    if on_norm:
-        basis, second = centred, centred.T @ centred
-    else:
-        basis, second = Phi, Phi.T @ Phi
-    values, vectors = scipy.linalg.eigh(second)
+    basis = centred if on_norm else Phi
+    values, vectors = scipy.linalg.eigh(basis.T @ basis)
     kept = values > 1e-12 * values.max(initial=0.0)
     if not kept.any():
         return lambda R: R

@@ -109,10 +109,21 @@ def _undecided(candidates: list[Candidate], probe: SpectrumProbe) -> bool:
 
 
 def _with_lower_bounds(candidates: list[Candidate], probe: SpectrumProbe) -> list[Candidate]:
-    """Candidates, with a mark for those whose cost is a lower bound: that of block Krylov before the first probe, and
-    that of pivots before a probe has chosen some."""
+    """Candidates, with a mark for those whose cost is a lower bound.
+
+    The cost of block Krylov is a lower bound before the first probe, and that of pivots before a probe has chosen some.
+    The cost of a map counts as known even so on two conditions. ``COST_FACTOR`` times it would still be the lowest. And
+    the mean residual of a row of the probe by the others is at most ``COST_FACTOR`` times that of the map.
+    """
     unknown = {"krylov": probe.level == 0, "pivots": probe.level <= FIRST_WITH_PIVOTS}
-    return [replace(x, is_lower_bound=unknown.get(x.method, False) or unknown.get(x.name, False)) for x in candidates]
+    bounds = [unknown.get(x.method, False) or unknown.get(x.name, False) for x in candidates]
+    best = _best_seconds(x for x, is_bound in zip(candidates, bounds) if not is_bound)
+
+    def is_sure(x: Candidate) -> bool:
+        cheap = x.offer is not None and COST_FACTOR * x.seconds <= best
+        return cheap and probe.residual_of_rows <= COST_FACTOR * x.offer.cost.residual
+
+    return [replace(x, is_lower_bound=True) if y and not is_sure(x) else x for x, y in zip(candidates, bounds)]
 
 
 def with_every_offer(problem: Problem, plan: Plan) -> Plan:

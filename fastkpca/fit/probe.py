@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from math import inf
 
 import numpy as np
+from scipy.linalg import lapack
 
 from ..base import parallel
 from ..base.caching import cached_property
 from ..base.protocol import Kernel, Summary
+from ..base.rounding import UNIT
 from ..maps.probe import RankProbe, probe_rank
 from ..products.rates import RATE, eigen_seconds, pivots_cost, value_seconds
 from ..rows.summary import spread_rows
@@ -44,6 +46,8 @@ class SpectrumProbe:
         Number of all rows.
     mean : float
         Mean of k(x, x) of the rows whose eigenvalues are computed.
+    values : ndarray or None
+        Kernel values of these rows, of a semidefinite kernel, where no pivots were chosen.
     equal : float
         Estimated number of about equal leading eigenvalues; ``size`` is their size over tr K (``_equal``).
     """
@@ -54,12 +58,18 @@ class SpectrumProbe:
     negative: float = 0.0
     n_samples: int = 1
     mean: float = 1.0
+    values: np.ndarray | None = None
     equal: float = 1.0
     size: float = 0.0
 
     def share(self, i: int) -> float:
         """lambda_i / tr K, i = 1, 2, ...; 0 from the first one that the probe did not resolve."""
         return float(self.shares[i - 1]) if i <= len(self.shares) else 0.0
+
+    @cached_property
+    def residual_of_rows(self) -> float:
+        """Mean residual of a row by all other rows of the probe, over tr K / n; infinite where that is not known."""
+        return inf if self.values is None else _residual_of_rows(self.values)
 
     @cached_property
     def first(self) -> float:
@@ -174,10 +184,11 @@ def probed(
     (n_rows, n_pivots), semidefinite = SIZES[level], kernel.positive_semidefinite
     few = spread_rows(data.sample, n_rows)
 
-    def of_rows() -> tuple[np.ndarray, tuple[float, float]]:
+    def of_rows() -> tuple[np.ndarray, tuple[float, float], np.ndarray | None]:
         if not spectrum:
-            return np.zeros(0), (1.0, 0.0)
-        return _shares(np.ascontiguousarray(kernel.block(few, few), dtype=np.float64))
+            return np.zeros(0), (1.0, 0.0), None
+        K = np.ascontiguousarray(kernel.block(few, few), dtype=np.float64)
+        return *_shares(K), K if semidefinite and not n_pivots else None
 
     def of_pivots() -> RankProbe | None:
         if not (semidefinite and n_pivots):
@@ -193,13 +204,15 @@ def probed(
             n_threads=n_threads,
         )
 
-    pivots, (shares, equal) = parallel.side_by_side(of_pivots, of_rows, n_threads=n_threads)
+    pivots, (shares, equal, values) = parallel.side_by_side(of_pivots, of_rows, n_threads=n_threads)
     positive = np.maximum(shares, 0.0)
     if semidefinite and not n_pivots:
         pivots = _probe_of_spectrum(positive, len(few))
     negative = 0.0 if semidefinite else float(np.linalg.norm(np.minimum(shares, 0.0)))
     mean = float(kernel.diagonal(few).mean())
-    return SpectrumProbe(positive, pivots, level + 1, negative, data.n_samples, mean, *(equal if semidefinite else ()))
+    return SpectrumProbe(
+        positive, pivots, level + 1, negative, data.n_samples, mean, values, *(equal if semidefinite else ())
+    )
 
 
 def components_expected(problem: Problem, probe: SpectrumProbe = NO_PROBE) -> int:
@@ -258,3 +271,13 @@ def _spread(m: int, n: int) -> np.ndarray:
     x = np.cos(np.interp((np.arange(m) + 0.5) / m, (angles - 0.5 * np.sin(2.0 * angles)) / np.pi, angles))
     values = (1.0 + np.sqrt(m / n) * x) ** 2
     return np.asarray(values / values.mean())
+
+
+def _residual_of_rows(K: np.ndarray) -> float:
+    """Residual of each row by all others, 1 / (K^-1)_ii, over the trace; above rounding."""
+    n, trace = len(K), float(K.trace())
+    factor, failed = lapack.dpotrf(K + n * UNIT * trace * np.eye(n))
+    if failed or not trace > 0.0:
+        return inf
+    inverse, _ = lapack.dpotri(factor)
+    return float(np.sum(1.0 / inverse.diagonal())) / trace

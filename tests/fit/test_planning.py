@@ -7,7 +7,7 @@ import pytest
 
 import fastkpca as fk
 from fastkpca.base.protocol import Kernel
-from fastkpca.fit import planning
+from fastkpca.fit import planning, probe
 
 
 class Inner(Kernel):
@@ -93,6 +93,11 @@ def test_steps_add_up_and_what_ran_is_what_was_planned():
 # rules: the choice, and another one without the rule -----------------------------------------------------------------
 
 
+def wide():
+    """Few rows already leave little of the others: the number of pivots needs no further probe."""
+    return np.random.default_rng(0).standard_t(3, (10_000, 2)), {"c": 50, "sigma": 5.0, "tol": 1e-2}
+
+
 def repeated():
     """Rows of which fifty each are the same have few pivots, and a small probe has not met them all."""
     rng = np.random.default_rng(0)
@@ -115,6 +120,7 @@ def smooth():
 @pytest.mark.parametrize(
     ("make", "owner", "name", "off"),
     [
+        (wide, probe.SpectrumProbe, "residual_of_rows", np.inf),
         (repeated, planning, "DUPLICATES_FRACTION", 0.0),
         (few_columns, planning, "COST_FACTOR", 1.0),
         (smooth, planning, "PROBE_FRACTION", 0.0),

@@ -179,11 +179,8 @@ def influence(limits: Any, t2: Any, spe: Any, ax: Axes | None = None, *, names: 
         raise ValueError(f"there are {len(texts)} names for {len(t2)} rows; give one for each")
     drawn = axes_or_new(ax)
     beyond = limits.exceeded(t2=t2, spe=spe)
-    props: dict[str, Any] = {
-        "s": float(np.clip(4e4 / len(t2), 2, 24)),
-        "linewidths": 0,
-        "rasterized": len(t2) > POINTS_AS_PIXELS,
-    }
+    props: dict[str, Any] = {"s": float(np.clip(4e4 / len(t2), 2, 24)), "linewidths": 0}
+    props["rasterized"] = len(t2) > POINTS_AS_PIXELS
     handles = []
     for chosen, colour, mark, text in ((~beyond, BLUE, "o", "below both limits"), (beyond, RED, "D", "beyond one")):
         label = f"{int(chosen.sum())} {text}"

@@ -93,7 +93,7 @@ class Rates(NamedTuple):
     all_vectors: float = 4.0
     proposal: float = 1e-5
     choosing: float = 2.0
-    fit: float = 1e-3
+    fit: float = 8e-4
     a_pass: float = 6e-4
     look: float = 3e-4
     reads: float = 1e10
@@ -183,6 +183,17 @@ def moment_seconds(cost: Cost, *, quick: bool = False) -> float:
     full = float(cost.n_features) ** 2 / RATE.squares
     products = cost.quick_flops / RATE.products if quick and cost.quick_flops is not None else full
     return cost.row_flops / RATE.features + products
+
+
+def evaluation_columns(kernel: Kernel, d: int) -> int:
+    """Columns whose product with symmetric kernel values takes as long as evaluating these."""
+    rate = RATE.products if is_compiled(kernel) else RATE.multiplications
+    return int(0.25 * rate * value_seconds(kernel, d))
+
+
+def reading_seconds(n: float, d: int) -> float:
+    """Predicted seconds of checking, copying and summarising n rows, before anything is run."""
+    return 3.0 * n * d / RATE.rows
 
 
 def pivots_cost(rank: float, kernel_flops: float, residual: float, *, candidates: int) -> Cost:

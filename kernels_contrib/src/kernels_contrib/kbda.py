@@ -113,5 +113,5 @@ def kbda(
         raise ValueError(f"c is {c}; {n_others} other rows have 1 to {n_others} directions")
     options = FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, rng)
     groups = Groups((~positive_rows).astype(np.intp), 1, positive_rows / (n - n_others))
-    fields, _ = fit_directions(X, options, regularization, penalty, max_iterations, groups, c)
+    fields, _, _ = fit_directions(X, options, regularization, penalty, max_iterations, groups, c)
     return KBDAModel(n_positive=n - n_others, **fields)

@@ -154,10 +154,8 @@ def klda(
     c = _check_c(c, len(classes))
     options = FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, rng)
     groups = Groups(codes, len(classes), np.full(len(codes), 1.0 / len(codes)))
-    fields, fitted = fit_directions(X, options, regularization, penalty, max_iterations, groups, c)
-    return KLDAModel(
-        classes=classes, counts=np.bincount(codes), class_means=fitted.means, within=fitted.within, **fields
-    )
+    fields, means, within = fit_directions(X, options, regularization, penalty, max_iterations, groups, c)
+    return KLDAModel(classes=classes, counts=np.bincount(codes), class_means=means, within=within, **fields)
 
 
 def _check_c(c: Any, n_classes: int) -> int:

@@ -247,12 +247,9 @@ class _Products:
         parts = [group.source if group.in_memory else group.source[0 : len(group)] for group in groups]
         options = for_lengths(options, len(weights), "mmd_test")
         Z = sp.vstack(parts, format="csr") if any(map(sp.issparse, parts)) else np.concatenate(parts)
-        given: dict[str, Any] = {
-            "tol": options.tol,
-            "n_threads": options.n_threads,
-            "center": options.center and not sp.issparse(Z),
-        }
-        gram = quick_gram(_named(Z, groups), options.kernel, **given, **options.parameters)
+        given: dict[str, Any] = {"tol": options.tol, "n_threads": options.n_threads, **options.parameters}
+        center = options.center and not sp.issparse(Z)
+        gram = quick_gram(_named(Z, groups), options.kernel, center=center, **given)
         self.kernel = gram.kernel
         need_semidefinite(self.kernel, "mmd_test")
         self.diagonal = gram.diagonal()

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.linalg
@@ -223,22 +223,15 @@ class DirectionsModel(KernelMethod, Projection):
         return len(self.quotients)
 
 
-@dataclass(frozen=True)
-class FittedDirections:
-    """Projector of new rows, quotients, description of the fit, and of the training rows' coordinates the means of the
-    groups and the covariance within the groups of S_w."""
-
-    function: KernelFunction
-    quotients: np.ndarray
-    info: dict[str, Any]
-    means: np.ndarray
-    within: np.ndarray
+Directions: TypeAlias = tuple[dict[str, Any], np.ndarray, np.ndarray]
+"""(Fields of a ``DirectionsModel``, and of the training rows' coordinates the means of the groups and the covariance
+within the groups of S_w)."""
 
 
 def fit_directions(
     X: Rows, options: FitOptions, regularization: Any, penalty: str, max_iterations: Any, groups: Groups, c: int
-) -> tuple[dict[str, Any], FittedDirections]:
-    """(Fields of a ``DirectionsModel``, all results), by features or by products."""
+) -> Directions:
+    """The best directions, by features or by products."""
     max_iterations = check_count(max_iterations, "max_iterations")
     check_choice(penalty, "penalty", ("coefficients", "norm"))
     if penalty == "norm":
@@ -246,13 +239,12 @@ def fit_directions(
     products = _products(X, options, penalty)
     mu = _check_penalty(regularization, penalty, products)
     problem = Penalised(products, mu, penalty, options.tol, max_iterations)
-    fitted = (_by_products if products.features is None else _by_features)(problem, groups, c)
-    residual = fitted.info.get("residual", 0.0)
-    if residual > options.tol:
-        warn_stopped(fitted.info["iterations"], residual, options.tol)
-    fields = {"function": fitted.function, "quotients": fitted.quotients, "info": products.info | fitted.info}
+    fields, means, within = (_by_products if products.features is None else _by_features)(problem, groups, c)
+    info = fields["info"]
+    if info.get("residual", 0.0) > options.tol:
+        warn_stopped(info["iterations"], info["residual"], options.tol)
     fields |= {"kernel": products.kernel.unbound(), "regularization": mu, "penalty": penalty}
-    return fields | {"n_samples": len(groups.codes)}, fitted
+    return fields | {"n_samples": len(groups.codes), "info": products.info | info}, means, within
 
 
 def _products(X: Rows, options: FitOptions, penalty: str) -> Products:
@@ -279,7 +271,7 @@ def signs(means: np.ndarray) -> np.ndarray:
     return np.where(means[first, np.arange(means.shape[1])] < 0, -1.0, 1.0)
 
 
-def _by_features(problem: Penalised, groups: Groups, c: int) -> FittedDirections:
+def _by_features(problem: Penalised, groups: Groups, c: int) -> Directions:
     """D x D matrices from the moments of each group."""
     counts, missed = np.bincount(groups.codes), 0.0
     found, parts = [], [np.zeros(()), np.zeros(())]  # the scatter of what is held together, and of what is spread
@@ -308,16 +300,12 @@ def _by_features(problem: Penalised, groups: Groups, c: int) -> FittedDirections
     columns, quotients = _feature_directions(within, contrasts, second, problem.mu, c)
     weights = columns * np.sqrt(groups.degrees)
     weights = weights * signs(steps @ weights)
-    return FittedDirections(
-        problem.products.feature_function(weights, origin @ weights),
-        quotients,
-        {"residual_trace": missed},
-        steps @ weights,
-        weights.T @ within @ weights / groups.degrees,
-    )
+    function = problem.products.feature_function(weights, origin @ weights)
+    fields = {"function": function, "quotients": quotients, "info": {"residual_trace": missed}}
+    return fields, steps @ weights, weights.T @ within @ weights / groups.degrees
 
 
-def _by_products(problem: Penalised, groups: Groups, c: int) -> FittedDirections:
+def _by_products(problem: Penalised, groups: Groups, c: int) -> Directions:
     """Solves on products with K, for a block of one contrast for each group, or row, that is spread."""
     codes, origin, products = groups.codes, groups.origin, problem.products
     n, counts, held = len(codes), np.bincount(codes), codes < groups.held
@@ -346,7 +334,8 @@ def _by_products(problem: Penalised, groups: Groups, c: int) -> FittedDirections
     coefficients, score = coefficients * sign, score * sign
     centred = project(score)
     within = centred.T @ centred / groups.degrees
-    return FittedDirections(products.function(coefficients, origin @ score), quotients, info, means * sign, within)
+    function = products.function(coefficients, origin @ score)
+    return {"function": function, "quotients": quotients, "info": info}, means * sign, within
 
 
 def _check_penalty(regularization: Any, penalty: str, products: Products) -> float:

@@ -177,7 +177,7 @@ def test_small_and_large_files_are_read_alike(tmp_path, attack, monkeypatch):
     """csv of the standard library reads the ones and pandas the others: the same values, names and lines, or the same
     refusal."""
     rng, path, read = attack.rng("messy tables"), tmp_path / "x.csv", 0
-    for _ in range(attack.count(300)):
+    for _ in range(attack.count(5000)):
         content, words = messy(rng)
         path.write_text(content, newline="")
         named, *skipped = map(str, words) if len(words) and rng.random() < 0.5 else (None, *map(str, words))
@@ -194,7 +194,7 @@ def test_small_and_large_files_are_read_alike(tmp_path, attack, monkeypatch):
                 found.append((np.asarray(table.X).tobytes(), np.array(table.identifiers).tolist(), lines))
                 read += 1
         assert found[0] == found[1], content
-    assert read > attack.count(300) // 3
+    assert read > attack.count(5000) // 3
 
 
 def test_missing_words_are_faults_where_values_may_not_be_missing(tmp_path, reader):

@@ -320,7 +320,7 @@ class TextFile:
             options = {"na_values": dict.fromkeys(taken, words)}
         last = self.n_columns - 1 - self.open_end  # a line that is short has no value there
         with self._errors(), self.opener(self.path, "rb") as file:
-            text = io.TextIOWrapper(_LineLimit(file, self._most), self.encoding, _ESCAPED, newline="")  # type: ignore[type-var]
+            text = io.TextIOWrapper(_LineLimit(file, self._most), self.encoding, _ESCAPED)  # type: ignore[type-var]
             for _ in range(self.first_line - 1):
                 text.readline()
             tables = pandas.read_csv(

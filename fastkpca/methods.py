@@ -9,7 +9,8 @@
 ``holds_more``                  whether a type has more digits than float64
 ``nearest_and_rest``            numbers of such a type as the sum of two float64
 ``as_float``, ``check_choice``  arguments, refused in words; also ``check_count``, ``check_draws``, ``check_flag``,
-                                ``check_list``, ``check_numbers``, ``check_rng``; ``Randomness``, a seed or a generator
+                                ``check_list``, ``check_numbers``, ``check_rng``, ``check_share``; ``Randomness``, a
+                                seed or a generator
 ``apply``                       Phi C over all rows, for a feature map and its coefficients
 ``feature_moments``             the moments of a map's features over all rows
 ``conjugate_gradients``         several right sides at once: a start or a direction
@@ -31,6 +32,7 @@ from .base.checks import (
     check_list,
     check_numbers,
     check_rng,
+    check_share,
 )
 from .base.stored import Record, refusing
 from .maps.passes import apply, feature_moments
@@ -60,6 +62,7 @@ __all__ = [
     "check_numbers",
     "check_rng",
     "check_same_columns",
+    "check_share",
     "check_weights",
     "conjugate_gradients",
     "feature_moments",

@@ -176,12 +176,12 @@ class Group:
         """The entry that ``name`` ("name" or "distribution:name") means; raises where there is not just one."""
         if known := session.get(name) or self.reserved.get(name):
             return known
-        distribution, _, bare = name.rpartition(":")
-        owner = normalized(distribution)
+        distribution, colon, bare = name.rpartition(":")
         claims = [
             entry
             for entry in (*self.table.values(), *plugins)
-            if bare in (entry.name, *entry.aliases) and owner in ("", normalized(entry.distribution))
+            if bare in (entry.name, *entry.aliases)
+            and (not colon or normalized(entry.distribution) == normalized(distribution))
         ]
         if not claims:
             raise self.unknown(self._unknown(name, plugins, session))
@@ -256,14 +256,14 @@ class Table(tuple[Entry, ...]):
         heads = ["name", "aliases", "distribution", "version", "summary"]
         if any(e.state != "not loaded" for e in self):
             heads += ["state", "parameters", "capabilities"]
-        lines = [heads, []]
+        lines = [heads]
         for name, e in zip(self.names, self):
             parameters = ", ".join(f"{k}={v!r}" for k, v in (e.parameters or {}).items())
             last = e.error or ", ".join(e.capabilities)
             cells = name, ", ".join(e.aliases), e.distribution, e.version, e.summary, e.state, parameters, last
             lines.append([" ".join(cell.split()) for cell in cells[: len(heads)]])
-        widths = [max(len(line[i]) for line in lines if line) for i in range(len(heads))]
+        widths = [max(map(len, column)) for column in zip(*lines)]
         # errors may be long: the last column is not what the rule's length hangs on
         widths[-1] = min(widths[-1], 60)
-        lines[1] = ["-" * width for width in widths]
+        lines.insert(1, ["-" * width for width in widths])
         return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)

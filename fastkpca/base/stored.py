@@ -139,6 +139,15 @@ class Record:
             )
         return value
 
+    def strings(self, key: str, length: int | None = None) -> tuple[str, ...] | None:
+        """A list of strings, as names of columns are; or None."""
+        if self.get(key) is None:
+            return None
+        values = self.list(key, length)
+        if not all(isinstance(value, str) for value in values):
+            raise self.refuse(f"{key} are not all strings")
+        return tuple(values)
+
     def array(
         self,
         name: str,

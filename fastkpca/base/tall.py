@@ -17,6 +17,8 @@ PANEL_ROWS = 8192
 """Rows of a task, where there are many."""
 UNDERFLOW_NORM = float(np.sqrt(np.finfo(np.float64).tiny)) / UNIT
 """Norm of a column whose products with others may underflow."""
+VANISHED_NORM = 1e-6
+"""Norm of what a projection leaves of a unit column below which it is replaced: much of it may be rounding."""
 
 
 def _panels(n: int, columns: int) -> list[slice]:
@@ -133,17 +135,25 @@ def orthonormal(
             if not projected and spread >= 1.0 - 0.1 / b and (left >= 0.5 * norms(given)).all():
                 return once
             X = without_span(once, Q, n_threads, centred=centred)
-            twice, _ = _cholesky_qr(X, inner(X, X, n_threads), n_threads)
-            if twice is not None:
+            squares = inner(X, X, n_threads)
+            # a unit column that shrinks again was in the span: it is the rounding of the first projection
+            remaining = squares.diagonal() >= 0.25
+            twice, _ = _cholesky_qr(X, squares, n_threads)
+            if twice is not None and remaining.all():
                 return twice
+            X = X[:, remaining]
     if X.shape[1]:
         X = X / np.maximum(norms(X), 1e-300)
         X, r, _ = scipy.linalg.qr(X, mode="economic", pivoting=True, check_finite=False)
         X = X[:, np.abs(np.diag(r)) > 1e-10][:, :b]
     if X.shape[1] < b:
         X = np.hstack([X, rng.standard_normal((n, b - X.shape[1])) / np.sqrt(n)])
-    for _ in range(3):
+    rounds = 3
+    while rounds:
         X = without_span(np.array(X, order="F"), Q, n_threads, centred=centred)
+        vanished = norms(X) < VANISHED_NORM
+        X[:, vanished] = rng.standard_normal((n, np.count_nonzero(vanished))) / np.sqrt(n)
+        rounds = 3 if vanished.any() else rounds - 1
         X = scipy.linalg.qr(X, mode="economic", check_finite=False)[0]
     return np.asfortranarray(X)
 

@@ -19,9 +19,9 @@ def difference(values: Any, due: Any, allowed: Any, text: str) -> str | None:
     """
     off = np.abs(values - due)
     gap = off - allowed
-    at = np.unravel_index(int(gap.argmax()), gap.shape)
-    if gap[at] <= 0.0:
+    if gap.max(initial=-np.inf) <= 0.0:
         return None
+    at = np.unravel_index(int(gap.argmax()), gap.shape)
     values, due, allowed = np.broadcast_arrays(values, due, allowed)
     return text.format(value=values[at], due=due[at], off=off[at], allowed=allowed[at], at=at)
 

@@ -48,13 +48,13 @@ one."""
 MAP_ROWS = 16
 """Rows of each tile of features that are held against ``residual``: as many kernel values for each as features cost."""
 
+PRODUCT_ROWS = 4
+"""Rows of a product that are held against its ``error_bound``."""
+
 FINITE = (
     "finite values are due: look for a division by zero where x = y, the root of a number that rounding made negative, "
     "and for overflow (there X on a smaller scale, or other parameters, help)"
 )
-
-PRODUCT_ROWS = 4
-"""Rows of a product that are held against its ``error_bound``."""
 
 
 def guarded(kernel: protocol.Kernel) -> Kernel:
@@ -113,8 +113,7 @@ class Proxy:
 
     def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
         function = getattr(self._inner, method)
-        views = {id(x): _read_only(x) for x in arguments}  # a tile of rows with themselves stays recognisable
-        return self._origin.call(self._inner, method, function, *(views[id(x)] for x in arguments), **options)
+        return self._origin.call(self._inner, method, function, *map(_read_only, arguments), **options)
 
     def _array(self, method: str, shape: tuple[int, ...], *arguments: Any) -> np.ndarray:
         """The result of a call, as a finite array of this shape and at least the precision of the first argument."""

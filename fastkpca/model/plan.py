@@ -167,13 +167,9 @@ class Plan:
     __repr__ = __str__
 
     def state(self) -> dict:
-        return {
-            "method": self.method,
-            "name": self.name,
-            "reason": self.reason,
-            "candidates": [{key: vars(x)[key] for key in _KEYS} for x in self.candidates],
-            "ran": [list(x) for x in self.ran],
-        }
+        candidates = [{key: vars(x)[key] for key in _KEYS} for x in self.candidates]
+        words = {"method": self.method, "name": self.name, "reason": self.reason}
+        return words | {"candidates": candidates, "ran": [list(x) for x in self.ran]}
 
     @classmethod
     def from_state(cls, state: dict) -> Plan:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 import numpy as np
 
 from ..base import parallel
 from ..base.process_memory import DEFAULT_MEMORY
+from ..base.progress import Progress
 from ..base.protocol import Kernel
 from ..rows.sinks import Sink
 from ..rows.values import check_finite, check_out
 from ..rows.view import Rows
-from .projector import finite
+from .projector import RunOptions, finite
 from .reading import Projector
 from .result import KPCAModel, check_model
 from .rows import new_rows
@@ -21,29 +21,12 @@ from .rows import new_rows
 
 @overload
 def kpca_project(
-    model: KPCAModel,
-    X: Any,
-    *,
-    out: np.ndarray | None = None,
-    n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    model: KPCAModel, X: Any, *, out: np.ndarray | None = None, **options: Unpack[RunOptions]
 ) -> np.ndarray: ...
 @overload
+def kpca_project(model: KPCAModel, X: Any, *, out: Any, **options: Unpack[RunOptions]) -> Any: ...
 def kpca_project(
-    model: KPCAModel,
-    X: Any,
-    *,
-    out: Any,
-    n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
-) -> Any: ...
-def kpca_project(
-    model: KPCAModel,
-    X: Any,
-    *,
-    out: Any = None,
-    n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    model: KPCAModel, X: Any, *, out: Any = None, n_threads: int | None = None, progress: bool | Progress = False
 ) -> Any:
     """Project new rows onto the components of a model.
 

@@ -3,12 +3,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
+from ..base.progress import Progress
 from ..base.protocol import Kernel
 from ..rows.view import Rows
+
+
+class RunOptions(TypedDict, total=False):
+    """Options of a pass over rows, which every overload of a function has."""
+
+    n_threads: int | None
+    progress: bool | Progress
 
 
 class NewRows(NamedTuple):

@@ -16,15 +16,6 @@ from .sample_projector import SampleProjector
 Projector: TypeAlias = FeatureProjector | SampleProjector
 
 
-def read_names(record: Record, d: int) -> tuple[str, ...] | None:
-    if record.get("feature_names") is None:
-        return None
-    names = record.list("feature_names", d)
-    if not all(isinstance(name, str) for name in names):
-        raise record.refuse("the names of its columns are not all strings")
-    return tuple(names)
-
-
 def read_weights(record: Record, n: int) -> tuple[float | None, np.ndarray | None]:
     """(sum of the weights, weights): None where the model has no weights, or does not hold them."""
     weight_sum = None if record.get("weight_sum") is None else record.number("weight_sum", above=1.0)
@@ -89,10 +80,9 @@ def read_projector(
             raise record.refuse("its axes are not independent")
     elif not np.abs(gram - np.eye(c)).max() < 1e-6:
         raise record.refuse("its axes are not orthonormal")
+    arrays = record.arrays_under("map.")
     return FeatureProjector(
-        restore_map(kernel, record.get("map"), record.arrays_under("map."), n_features=len(axes), n_columns=d),
-        axes,
-        mean,
+        restore_map(kernel, record.get("map"), arrays, n_features=len(axes), n_columns=d), axes, mean
     )
 
 

@@ -25,45 +25,29 @@ from .notebook import Reported, html_table
 from .plan import Plan
 from .reading import Projector
 
-LOADINGS = (
-    "model.coeff times the rows, for the linear kernel: (X - X.mean(axis=0)).T @ model.coeff, shape (d, c); "
-    "other kernels have no loadings"
-)
-OTHER_NAMES = {
-    "transform": "fastkpca.kpca_project(model, X)",
-    "predict": "fastkpca.kpca_project(model, X)",
-    "project": "fastkpca.kpca_project(model, X)",
-    "inverse_transform": "fastkpca.kpca_preimage(model, Z)",
-    "fit": "fastkpca.kpca(X, kernel, c)",
-    "save": "fastkpca.save(model, path)",
-    "plot": "fastkpca.plot.scores(model)",
-    "scores": "model.score",
-    "x_transformed": "model.score",
-    "rotated": "model.score",
-    "embedding": "model.score",
-    "explained_variance_ratio": "model.explained / 100",
-    "explained_variance": "model.latent",
-    "eigenvectors": "model.coeff",
-    "dual_coef": "model.coeff",
-    "alphas": "model.coeff",
-    "pcv": "model.coeff",
-    "components": LOADINGS,
-    "loadings": LOADINGS,
-    "rotation": LOADINGS,
-    "lambdas": "model.eigenvalues",
-    "method": "model.plan.method",
-    "sigma": "model.kernel.sigma (parameters are those of model.kernel)",
-    "tol": "model.info (its entry 'tol')",
-    "columns": "model.feature_names",
-    "eig": "model.eigenvalues",
-    "mean": "model.shift",
-    "mu": "model.shift",
-    "t2": "model.tsquared (of new rows: fastkpca.kpca_t2(model, X))",
-    "spe": "fastkpca.kpca_spe(model, X)",
-    "q": "fastkpca.kpca_spe(model, X)",
-    "n_features_in": "model.n_features",
-    "feature_names_in": "model.feature_names",
+NAMES_OF_OTHERS = {
+    "fastkpca.kpca_project(model, X)": ("transform", "predict", "project"),
+    "fastkpca.kpca_preimage(model, Z)": ("inverse_transform",),
+    "fastkpca.kpca(X, kernel, c)": ("fit",),
+    "fastkpca.save(model, path)": ("save",),
+    "fastkpca.plot.scores(model)": ("plot",),
+    "model.score": ("scores", "x_transformed", "rotated", "embedding"),
+    "model.explained / 100": ("explained_variance_ratio",),
+    "model.latent": ("explained_variance",),
+    "model.coeff": ("eigenvectors", "dual_coef", "alphas", "pcv"),
+    "model.coeff times the rows, for the linear kernel: (X - X.mean(axis=0)).T @ model.coeff, shape (d, c); other "
+    "kernels have no loadings": ("components", "loadings", "rotation"),
+    "model.eigenvalues": ("lambdas", "eig"),
+    "model.plan.method": ("method",),
+    "model.kernel.sigma (parameters are those of model.kernel)": ("sigma",),
+    "model.info (its entry 'tol')": ("tol",),
+    "model.feature_names": ("columns", "feature_names_in"),
+    "model.n_features": ("n_features_in",),
+    "model.shift": ("mean", "mu"),
+    "model.tsquared (of new rows: fastkpca.kpca_t2(model, X))": ("t2",),
+    "fastkpca.kpca_spe(model, X)": ("spe", "q"),
 }
+OTHER_NAMES = {name: here for here, names in NAMES_OF_OTHERS.items() for name in names}
 """Names of the attributes of a model in scikit-learn, R and MATLAB, in small letters and without the underscore at
 the end.
 """
@@ -356,7 +340,7 @@ class KPCAModel(Reported):
             _score=reading.read_score(record, n, c, dtype),
             sample_weight=weights,
             weight_sum=weight_sum,
-            feature_names=reading.read_names(record, d),
+            feature_names=record.strings("feature_names", d),
             center=center,
             scale=record.array_or_none("scale", (d,), least=np.finfo(np.float64).tiny),
             _moments=reading.read_moments(record, projector),

@@ -100,20 +100,13 @@ class SampleProjector:
         return products
 
     def _tiles(
-        self,
-        kernel: Kernel,
-        rows: Rows,
-        columns: np.ndarray,
-        n_threads: int,
-        progress: Any,
-        stage: str = "scores",
+        self, kernel: Kernel, rows: Rows, columns: np.ndarray, n_threads: int, progress: Any, stage: str = "scores"
     ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """(which rows, these rows, k(rows, X) columns), tile by tile: the matrix never exists for all rows at once."""
         columns = np.ascontiguousarray(columns, dtype=np.float64)
         step, train, n = parallel.tile_rows(64), Rows(self.X), rows.n_samples
-        for start in range(0, n, step):
-            tile = slice(start, min(n, start + step))
-            X = rows.tile(tile.start, tile.stop)
+        for start, X in rows.tiles(step):
+            tile = slice(start, start + len(X))
             yield tile, X, ExactSummation(kernel, Rows(X), train, n_threads=n_threads).matmat(columns)
             if progress is not None:
                 progress(stage, tile.stop, n)
@@ -202,13 +195,8 @@ class SampleProjector:
         if kernel.by_number:
             largest = largest + of_means
         else:
-            _, data = summarize(
-                given.rows.weighted(None),
-                shift=True,
-                shift_by=model.shift,
-                scale=False if model.scale is None else model.scale,
-                randomness=Randomness(0),
-            )
+            rows, scale = given.rows.weighted(None), False if model.scale is None else model.scale
+            _, data = summarize(rows, shift=True, shift_by=model.shift, scale=scale, randomness=Randomness(0))
             _, train = summarize(Rows(self.X), shift=False, randomness=Randomness(0))
             larger = max((data, train), key=lambda x: x.radius)
             error = kernel.entry_error(larger, np.dtype(np.float64)) or 0.0

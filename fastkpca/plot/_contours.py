@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -20,37 +20,24 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+class _Options(TypedDict, total=False):
+    """The options of ``contours`` that are the same for one component and for several."""
+
+    inputs: Sequence[int | str]
+    at: Any
+    labels: Any
+    limits: Any
+    levels: int
+    resolution: int
+    points: bool
+    cmap: Any
+
+
+@overload
+def contours(model: Any, X: Any = None, ax: Any = None, *, component: int = 0, **options: Unpack[_Options]) -> Axes: ...
 @overload
 def contours(
-    model: Any,
-    X: Any = None,
-    ax: Any = None,
-    *,
-    component: int = 0,
-    inputs: Sequence[int | str] = (0, 1),
-    at: Any = None,
-    labels: Any = None,
-    limits: Any = None,
-    levels: int = 12,
-    resolution: int = 100,
-    points: bool = True,
-    cmap: Any = "RdBu_r",
-) -> Axes: ...
-@overload
-def contours(
-    model: Any,
-    X: Any = None,
-    ax: Any = None,
-    *,
-    component: Sequence[int],
-    inputs: Sequence[int | str] = (0, 1),
-    at: Any = None,
-    labels: Any = None,
-    limits: Any = None,
-    levels: int = 12,
-    resolution: int = 100,
-    points: bool = True,
-    cmap: Any = "RdBu_r",
+    model: Any, X: Any = None, ax: Any = None, *, component: Sequence[int], **options: Unpack[_Options]
 ) -> np.ndarray: ...
 def contours(
     model: Any,

@@ -179,11 +179,8 @@ def influence(limits: Any, t2: Any, spe: Any, ax: Axes | None = None, *, names: 
         raise ValueError(f"there are {len(texts)} names for {len(t2)} rows; give one for each")
     drawn = axes_or_new(ax)
     beyond = limits.exceeded(t2=t2, spe=spe)
-    props: dict[str, Any] = {
-        "s": float(np.clip(4e4 / len(t2), 2, 24)),
-        "linewidths": 0,
-        "rasterized": len(t2) > POINTS_AS_PIXELS,
-    }
+    props: dict[str, Any] = {"s": float(np.clip(4e4 / len(t2), 2, 24)), "linewidths": 0}
+    props["rasterized"] = len(t2) > POINTS_AS_PIXELS
     handles = []
     for chosen, colour, mark, text in ((~beyond, BLUE, "o", "below both limits"), (beyond, RED, "D", "beyond one")):
         label = f"{int(chosen.sum())} {text}"
@@ -300,10 +297,8 @@ def _draw(ax: Axes | Any, x: np.ndarray, values: np.ndarray, limit: float, text:
     handles = ax.plot(*curve, color=BLUE, linewidth=0.9 if few else 0.5, label=label, **dots, **props)
     handles.append(ax.axhline(limit, color=GREY, linewidth=1.2, linestyle="--", label=text, zorder=3))
     if beyond.any():
-        size, label = (
-            float(np.clip(600 / beyond.sum(), 1.5, 6 if few else 3)),
-            f"{int(beyond.sum())} of {len(x)} beyond the limit",
-        )
+        size = float(np.clip(600 / beyond.sum(), 1.5, 6 if few else 3))
+        label = f"{int(beyond.sum())} of {len(x)} beyond the limit"
         handles += ax.plot(x[beyond], values[beyond], "D", color=RED, markersize=size, label=label, **props)
     if limit > 0 and values.max() > _FAR * limit:
         ax.set_yscale("symlog", linthresh=10.0 ** np.ceil(np.log10(limit)))

@@ -87,13 +87,8 @@ def report(what: Any, path: str | os.PathLike, *, title: str = "", command: str 
     model = check_model(what, "what") if found is None else found.model
     heads, lines = component_table(model, digits=6)
     page: dict[str, Any] = {"title": title or "Kernel PCA", "command": command, "made": datetime.now(), "script": ""}
-    page |= {
-        "model": model,
-        "facts": facts(model),
-        "width": widest_interval(model),
-        "heads": heads,
-        "lines": lines[:20],
-    }
+    page |= {"model": model, "facts": facts(model), "width": widest_interval(model)}
+    page |= {"heads": heads, "lines": lines[:20]}
     page["versions"] = {"fastkpca": metadata.version("fastkpca"), "numpy": np.__version__, "Python": python_version()}
     page |= _of_model(model) if found is None else _of_rows(found)
     if find_spec("plotly") is not None:
@@ -123,10 +118,8 @@ def _of_rows(found: Monitored) -> dict[str, Any]:
             (labels[i], found.t2[i], found.spe[i], found.beyond_what(i), columns_behind(which, row))
             for row, i in enumerate(verdict.index)
         ]
-        page |= {
-            "n_more": len(found.alarms) - len(verdict.index),
-            "worst": int(which.fractions[:, verdict.column].argmax()),
-        }
+        page["n_more"] = len(found.alarms) - len(verdict.index)
+        page["worst"] = int(which.fractions[:, verdict.column].argmax())
         order = np.argsort(-verdict.fractions, kind="stable")[:MAX_BARS]
         charts.append(_bars_chart([which.names[j] for j in order], 100 * verdict.fractions[order]))
     charts.append(_scores_chart(kpca_project(found.model, found._X), found.beyond.any(axis=1)))

@@ -308,12 +308,7 @@ def draw_points(
     if twice := {"c", "color", *["marker"] * (not on_a_scale)} & {*changed}:
         raise ValueError(f"labels set {min(twice)}; leave out one of the two")
     if on_a_scale:
-        if dates:
-            from matplotlib.dates import date2num
-
-            values, labels = date2num(values), date2num(labels)
-        scale = {"vmin": float(values.min()), "vmax": float(values.max())}
-        _coloured_by_value(ax, points, labels.astype(float), label_name, bar, scale | style, dates=dates)
+        _on_a_colour_scale(ax, points, labels, values, label_name, bar, style)
         return []
     colours, markers = _looks(len(values), style.pop("cmap", None))
     sorter = np.argsort(values)  # words do not stand in the order of text
@@ -374,31 +369,31 @@ def _legend(ax: Any, classes: list[Any], title: str, *, new_figure: bool) -> Non
         ax.legend(loc="center left", bbox_to_anchor=(1.01 if ax.name != "3d" else 1.06, 0.5), **layout)
 
 
-def _coloured_by_value(
-    ax: Any,
-    points: np.ndarray,
-    values: np.ndarray,
-    label_name: str,
-    with_bar: bool,
-    style: dict[str, Any],
-    *,
-    dates: bool,
+def _on_a_colour_scale(
+    ax: Any, points: np.ndarray, labels: np.ndarray, values: np.ndarray, name: str, bar: bool, style: dict[str, Any]
 ) -> None:
+    """Points in the colours of a scale from the least to the largest of these values."""
+    dates = labels.dtype.kind == "M"
+    if dates:
+        from matplotlib.dates import date2num
+
+        values, labels = date2num(values), date2num(labels)
+    style = {"vmin": float(values.min()), "vmax": float(values.max())} | style
     style |= {"cmap": colour_map(style.get("cmap", "viridis"))}
     if "facecolors" in style:  # hollow points would have no colour of a scale
         style |= {"edgecolors": "black", "linewidths": 0.6}
         del style["facecolors"]
-    drawn = ax.scatter(*points.T, c=values, **style)
-    if not with_bar:
+    drawn = ax.scatter(*points.T, c=labels.astype(float), **style)
+    if not bar:
         return
     drawn.set_alpha(None)  # a transparent bar would not show the colours of its scale
     ticks: dict[str, Any] = {}
     if dates:
         locator, formatter = date_ticks()
         ticks = {"ticks": locator, "format": formatter}
-    bar = ax.figure.colorbar(drawn, ax=ax, label=label_name, pad=0.02 if points.shape[1] == 2 else 0.12, **ticks)
+    scale = ax.figure.colorbar(drawn, ax=ax, label=name, pad=0.02 if points.shape[1] == 2 else 0.12, **ticks)
     drawn.set_alpha(style["alpha"])
-    bar.outline.set_visible(False)
+    scale.outline.set_visible(False)
 
 
 def _looks(classes: int, cmap: Any) -> tuple[np.ndarray, list[str]]:

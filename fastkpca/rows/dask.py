@@ -34,7 +34,7 @@ from ..base import parallel
 from ..errors import DataChangedError
 from .foreign import is_dask
 from .sinks import SCORES_AT_ONCE, Sink
-from .sources import SequentialSource, Source, bytes_of
+from .sources import SequentialSource, Source, bytes_of, changed, other_rows
 from .view import Pass, Rows, same
 
 MOST_BANDS = 32
@@ -134,10 +134,7 @@ def _checksum(chunk: int, rows: np.ndarray, offset: int) -> _Checksum:
 
 
 def _changed(name: str, first: int, length: int) -> DataChangedError:
-    return DataChangedError(
-        f"{name} changed while it was read: rows {first} to {first + length - 1} are not what they were in an earlier "
-        f"pass; every pass must see the same rows in the same order ({name}.persist() keeps them)"
-    )
+    return other_rows(name, first, length, f" ({name}.persist() keeps them)")
 
 
 @dataclass
@@ -186,10 +183,7 @@ def _table(convert: Callable[[Any, str], np.ndarray], name: str, width: int, blo
     """A chunk as an array, if it has the shape that it had."""
     rows = convert(block, name)
     if rows.shape != (length, width):
-        raise DataChangedError(
-            f"a chunk of {name} has shape {rows.shape}, and {(length, width)} by its chunks; every pass must see "
-            "the same rows in the same order"
-        )
+        raise changed(name, f"a chunk of {name} has shape {rows.shape}, and {(length, width)} by its chunks")
     return rows
 
 
@@ -438,12 +432,8 @@ class DaskSource(SequentialSource):
         from dask import delayed
 
         token = uuid.uuid4().hex
-        shared = delayed(
-            _Scores(task, self._table, self.name, alone, dict(self._sums_of_chunks)),
-            pure=False,
-            traverse=False,
-            name=self._key("model", token),
-        )
+        scores = _Scores(task, self._table, self.name, alone, dict(self._sums_of_chunks))
+        shared = delayed(scores, pure=False, traverse=False, name=self._key("model", token))
         return dask.array.map_blocks(
             _scored,
             self.array,

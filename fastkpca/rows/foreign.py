@@ -20,15 +20,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataChangedError
-from .sources import (
-    PAGE_CACHE_BYTES,
-    ChunkedSource,
-    FileSource,
-    SequentialSource,
-    Source,
-    TableSource,
-    page_rows,
-)
+from .columns import listed
+from .sources import PAGE_CACHE_BYTES, ChunkedSource, FileSource, SequentialSource, Source, TableSource, page_rows
 from .view import MAX_INTEGER, Rows
 
 # Kinds of objects -------------------------------------------------------------------------------------------------
@@ -264,8 +257,7 @@ def columns_of_words(X: Any) -> str:
     if not found:
         return ""
     several = len(found) > 1
-    which = ", ".join(f"{label!r} (number {j}) of type {word}" for label, j, word in found[:8])
-    which += f" and {len(found) - 8} more" if len(found) > 8 else ""
+    which = listed((f"{label!r} (number {j}) of type {word}" for label, j, word in found), 8)
     how = "" if is_arrow(X) else " (pandas.to_numeric, one-hot encoding, seconds since a date)"
     them = "them" if several else "it"
     return f"has the column{'s' * several} {which}; kpca needs numbers: convert {them}{how}, or leave {them} out"

@@ -67,6 +67,17 @@ def bytes_of(rows: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(rows).view(np.uint8)
 
 
+def changed(name: str, what: str, advice: str = "") -> DataChangedError:
+    """The error for rows that are not those of an earlier pass."""
+    need = f"every pass must see the same rows in the same order{advice}"
+    return DataChangedError(f"{name} changed while it was read: {what}; {need}")
+
+
+def other_rows(name: str, first: int, count: int, advice: str = "") -> DataChangedError:
+    what = f"rows {first} to {first + count - 1} are not what they were in an earlier pass"
+    return changed(name, what, advice)
+
+
 class Source:
     """Rows read page by page; ``source[start:stop]`` and ``source[numbers]`` as of an array.
 
@@ -160,17 +171,11 @@ class Source:
         now = zlib.crc32(bytes_of(page).data)
         if self._sums.setdefault(i, now) != now:
             start = i * self.page_rows
-            raise DataChangedError(
-                f"{self.name} changed while it was read: rows {start} to {start + len(page) - 1} are not what they "
-                "were in an earlier pass; every pass must see the same rows in the same order"
-            )
+            raise other_rows(self.name, start, len(page))
 
-    def _expect(self, count: int, what: str = "rows") -> None:
+    def _expect(self, count: int) -> None:
         if self._n is not None and count != self._n:
-            raise DataChangedError(
-                f"{self.name} changed while it was read: {count} {what} now, {self._n} in an earlier pass; every pass "
-                "must see the same rows in the same order"
-            )
+            raise changed(self.name, f"{count} rows now, {self._n} in an earlier pass")
 
     # ------------------------------------------------------------------ rows
 
@@ -284,10 +289,9 @@ class FileSource(Source):
         while len(raw) < size:
             part = os.pread(self._handle, size - len(raw), low + len(raw))
             if not part:
-                raise DataChangedError(
-                    f"{self.name} changed while it was read: its file has {os.fstat(self._handle).st_size} bytes now, "
-                    f"and {self._part.high} are needed for its {self.n_samples} rows"
-                )
+                there = os.fstat(self._handle).st_size
+                needed = f"{self._part.high} are needed for its {self.n_samples} rows"
+                raise changed(self.name, f"its file has {there} bytes now, and {needed}")
             raw += part
         return np.array(np.ndarray(shape, self.dtype, raw, at - low, steps), order="C")
 
@@ -315,10 +319,8 @@ class ChunkedSource(Source):
         self._expect(int(self._data.shape[0]))
         rows = np.array(self._read(start, min(self.n_samples, start + self.page_rows)), order="C")
         if rows.dtype != self.dtype or rows.shape[1:] != (self.n_features,):
-            raise DataChangedError(
-                f"{self.name} changed while it was read: {rows.shape[1:]} columns of {rows.dtype} now, "
-                f"{self.n_features} of {self.dtype} before"
-            )
+            now = f"{rows.shape[1:]} columns of {rows.dtype} now"
+            raise changed(self.name, f"{now}, {self.n_features} of {self.dtype} before")
         return rows
 
 
@@ -352,32 +354,19 @@ class Columns(Source):
 # Sequential sources -----------------------------------------------------------------------------------------------
 
 
-class _Reader:
-    """An open iterator of blocks, cut into pages."""
-
-    def __init__(self, blocks: Iterator[np.ndarray]):
-        self._blocks = blocks
-        self._block: np.ndarray | None = None
-        self._at = self.next_page = 0
-
-    def read(self, rows: int, n_features: int, dtype: np.dtype) -> np.ndarray:
-        """The next rows, copied; fewer at the end."""
-        page, filled = np.empty((rows, n_features), dtype=dtype), 0
-        while filled < rows:
-            if self.exhausted():
-                break
-            assert self._block is not None
-            part = self._block[self._at : self._at + rows - filled]
+def _pages(blocks: Iterator[np.ndarray], rows: int, n_features: int, dtype: np.dtype) -> Iterator[np.ndarray]:
+    """Blocks cut into pages of so many rows, copied; the last page has fewer, or none."""
+    page, filled = np.empty((rows, n_features), dtype=dtype), 0
+    for block in blocks:
+        at = 0
+        while at < len(block):
+            part = block[at : at + rows - filled]
             page[filled : filled + len(part)] = part
-            filled += len(part)
-            self._at += len(part)
-        self.next_page += 1
-        return page if filled == rows else page[:filled].copy()
-
-    def exhausted(self) -> bool:
-        if self._block is None or self._at == len(self._block):
-            self._block, self._at = next(self._blocks, None), 0
-        return self._block is None
+            at, filled = at + len(part), filled + len(part)
+            if filled == rows:
+                yield page
+                page, filled = np.empty((rows, n_features), dtype=dtype), 0
+    yield page[:filled].copy()
 
 
 class SequentialSource(Source):
@@ -407,42 +396,40 @@ class SequentialSource(Source):
         if head is None:
             raise ValueError(f"{name} has no rows: the iterable yields no block with any")
         super().__init__(name, n_samples, head.shape[1], head.dtype)
-        self._reader: _Reader | None = _Reader(chain([head], blocks))
+        self._reader: Iterator[np.ndarray] | None = self._open(chain([head], blocks))
+
+    def _open(self, blocks: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+        self._next_page = 0
+        return _pages(blocks, self.page_rows, self.n_features, self.dtype)
 
     def _blocks(self, like: tuple[int, np.dtype] | None) -> Iterator[np.ndarray]:
         start = 0
         for number, raw in enumerate(self._start()):
-            block = self._convert(raw, f"block {number} of {self.name} (from row {start})")
+            which = f"block {number} of {self.name} (from row {start})"
+            block = self._convert(raw, which)
             if block.ndim != 2:
-                raise ValueError(
-                    f"block {number} of {self.name} (from row {start}) has shape {block.shape}; every block needs two "
-                    "dimensions, (rows, columns)"
-                )
+                raise ValueError(f"{which} has shape {block.shape}; every block needs two dimensions, (rows, columns)")
             if like is None:
                 like = block.shape[1], block.dtype
             if (block.shape[1], block.dtype) != like:
-                raise ValueError(
-                    f"block {number} of {self.name} (from row {start}) has {block.shape[1]} columns of "
-                    f"{block.dtype}, the first block {like[0]} of {like[1]}; all blocks need the same columns and type"
-                )
+                others = f"the first block {like[0]} of {like[1]}; all blocks need the same columns and type"
+                raise ValueError(f"{which} has {block.shape[1]} columns of {block.dtype}, {others}")
             start += len(block)
             if len(block):
                 yield block
 
     def _fetch(self, i: int) -> np.ndarray | None:
         reader, self._reader = self._reader, None  # it is lost where it raises, or is at the end
-        if reader is None or reader.next_page > i:
-            reader = _Reader(self._blocks((self.n_features, self.dtype)))
+        if reader is None or self._next_page > i:
+            reader = self._open(self._blocks((self.n_features, self.dtype)))
         while True:
-            number = reader.next_page
-            page = reader.read(self.page_rows, self.n_features, self.dtype)
+            number, page = self._next_page, next(reader)
+            self._next_page += 1
             last = len(page) < self.page_rows or (self._n is not None and number >= (self._n - 1) // self.page_rows)
             if last:
                 n_rows = number * self.page_rows + len(page)
-                if not reader.exhausted():
-                    raise DataChangedError(
-                        f"{self.name} changed while it was read: it has more rows than the {n_rows} of an earlier pass"
-                    )
+                if len(next(reader, ())):
+                    raise changed(self.name, f"it has more rows than the {n_rows} of an earlier pass")
                 self._expect(n_rows)
                 self._n = n_rows
             if len(page):

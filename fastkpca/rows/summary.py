@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import hypot, isfinite, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -220,29 +221,15 @@ def summarize(
 
 
 def summarize_for(
-    kernel: Kernel,
-    rows: Rows,
-    *,
-    centred: bool,
-    randomness: Randomness,
-    n_threads: int,
-    shift_by: np.ndarray | None = None,
-    scale: bool | np.ndarray = False,
+    kernel: Kernel, rows: Rows, *, centred: bool, scale: bool | np.ndarray = False, **options: Any
 ) -> tuple[Rows, Summary]:
     """``summarize`` with the shift that the kernel allows, or that goes with a ``scale``.
 
     ``centred``: only the centred matrix is used, so a kernel that merely keeps that one under a shift allows it too.
     """
     allowed = kernel.translation == "kernel" or (centred and kernel.translation is not None)
-    return summarize(
-        rows,
-        shift=allowed or scale is not False,
-        randomness=randomness,
-        n_threads=n_threads,
-        shift_by=shift_by,
-        scale=scale,
-        any_size=kernel.scales_rows,
-    )
+    shift = allowed or scale is not False
+    return summarize(rows, shift=shift, scale=scale, any_size=kernel.scales_rows, **options)
 
 
 def of_columns(data: Summary, columns: Columns) -> Summary:

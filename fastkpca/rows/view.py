@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -255,14 +256,8 @@ class Rows:
                 progress(over.stage, 1, 1)
             return result
         n_tasks = -(-self.n_samples // over.span) if self.counted else None
-        return parallel.tree_reduce(
-            lambda i: over.task(self, i),
-            n_tasks,
-            over.combine,
-            n_threads=n_threads,
-            progress=progress,
-            stage=over.stage,
-        )
+        task, stage = partial(over.task, self), over.stage
+        return parallel.tree_reduce(task, n_tasks, over.combine, n_threads=n_threads, progress=progress, stage=stage)
 
     def shifted(self, shift: np.ndarray | None) -> Rows:
         """The same source with this shift instead."""

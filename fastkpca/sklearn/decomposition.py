@@ -52,15 +52,7 @@ from ..solve.ridge import solve_ridge
 from ..solve.small import MAX_WHOLE_ROWS
 from .base import KernelTransformer, by_blocks, prints_lines
 from .kernels import is_sklearn_kernel
-from .spectra import (
-    centred_spectrum,
-    completed,
-    n_positive,
-    padded,
-    rest_bound,
-    symmetric_part,
-    with_sklearn_signs,
-)
+from .spectra import centred_spectrum, completed, n_positive, padded, rest_bound, symmetric_part, with_sklearn_signs
 
 EXACT_TOL = 1e-10
 """Tolerance that tol=0 stands for. Rounding keeps intervals above 1e-11. A smaller tolerance would exclude feature
@@ -411,11 +403,9 @@ class KernelPCA(KernelTransformer):
             self._left_out_first = left_out
         # a number of features asks for no width, but a map that does not span the rows that follow is news
         spans = left_out <= self._left_out_first + MAX_UNSPANNED
-        self._warn_if_wide(
-            model,
-            LOOSE_WIDTH if self.max_features is None else np.inf if spans else 0.0,
-            "give the first call rows that span the range of all that follow, or call fit with all rows",
-        )
+        limit = LOOSE_WIDTH if self.max_features is None else np.inf if spans else 0.0
+        help = "give the first call rows that span the range of all that follow, or call fit with all rows"
+        self._warn_if_wide(model, limit, help)
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:

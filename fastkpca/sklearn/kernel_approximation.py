@@ -323,12 +323,8 @@ class Nystroem(KernelTransformer):
                 "intervals without"
             )
         landmarks = self.components_.toarray() if sp.issparse(self.components_) else self.components_
-        given: dict[str, Any] = {
-            "failure_probability": self.failure_probability,
-            "rng": self._seed(),
-            "n_threads": self._n_threads(),
-            "standardize": False,
-        }
+        given: dict[str, Any] = {"failure_probability": self.failure_probability, "standardize": False}
+        given |= {"rng": self._seed(), "n_threads": self._n_threads()}
         X = self._validated(X, reset=False)
         return kpca(self._named(X), self._kernel_, c, landmarks=landmarks, **(given | options))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import update_wrapper, wraps
 from typing import Any
@@ -70,13 +70,17 @@ def named(function: Callable[[Kernel, Any], str | None]) -> Check:
     return check
 
 
+def together(results: Iterable[str | None]) -> str | None:
+    """The result of a check that was made of several things: not offered where it was of none."""
+    return NOT_OFFERED if set(results) <= {NOT_OFFERED} else None
+
+
 def on_cases(function: Callable[[Case], str | None]) -> Check:
     """The same for a function of one case: each set of rows is checked."""
 
     @wraps(function)
     def on_all(kernel: Kernel, X: Any) -> str | None:
-        results = [function(case) for case in cases_of(kernel, X)]
-        return NOT_OFFERED if all(result == NOT_OFFERED for result in results) else None
+        return together(function(case) for case in cases_of(kernel, X))
 
     return named(on_all)
 
@@ -87,12 +91,9 @@ def on_maps_of(*tolerances: float) -> Callable[[Callable[[Case, FeatureMap, floa
     def decorate(function: Callable[[Case, FeatureMap, float], str | None]) -> Check:
         @wraps(function)
         def on_maps(case: Case) -> str | None:
-            result: str | None = NOT_OFFERED
-            for tol in tolerances:
-                for feature_map in maps_of(case, tol):
-                    if function(case, feature_map, tol) != NOT_OFFERED:
-                        result = None
-            return result
+            return together(
+                function(case, feature_map, tol) for tol in tolerances for feature_map in maps_of(case, tol)
+            )
 
         return on_cases(on_maps)
 

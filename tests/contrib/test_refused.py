@@ -21,6 +21,7 @@ from kernels_contrib.mmd import mmd_test
 from kernels_contrib.perceptron import kernel_perceptron, perceptron_predict
 from kernels_contrib.pls import kernel_pls
 from kernels_contrib.ridge import kernel_ridge
+from kernels_contrib.sklearn import SpectralClustering
 from kernels_contrib.strings import Spectrum
 
 import fastkpca as fk
@@ -90,7 +91,7 @@ TESTS = [
 ]
 TARGETS = [
     *((lambda f=f: f(X, T, "tanh"), ValueError, "[tT]anh") for f in (kernel_pls, kernel_ridge)),
-    *((lambda f=f: f(X, WORDS), ValueError, "give real numbers.*for each class") for f in (kernel_pls, kernel_ridge)),
+    *((lambda f=f: f(X, WORDS), TypeError, "give real numbers.*for each class") for f in (kernel_pls, kernel_ridge)),
     *((lambda f=f: f(X, T[:-1]), ValueError, "shape") for f in (kernel_pls, kernel_ridge)),
     *((lambda f=f: f(X, [*T[1:], np.nan]), ValueError, "NaN") for f in (kernel_pls, kernel_ridge, kernel_pcr)),
     (lambda: kernel_pls(X, np.full(60, 3.7)), ValueError, "t is constant"),
@@ -364,6 +365,28 @@ def test_features_of_products_with_the_matrix():
         klda(ROWS, HALVES, "gaussian", sigma=1.0, method="gram", max_features=9)
     with pytest.raises(ValueError, match="method='gram' was asked for; drop one"):
         kernel_ridge(ROWS, ROWS[:, 0], "gaussian", sigma=1.0, method="gram", max_features=9)
+
+
+@pytest.mark.parametrize("method", ["gram", "auto"])
+def test_features_of_a_two_sample_test_by_products(method):
+    with pytest.raises(ValueError, match="max_features=9 is of features.*; drop it, or give method='features'$"):
+        mmd_test(ROWS, ROWS, sigma=1.0, permutations=9, method=method, max_features=9)
+    assert mmd_test(ROWS, ROWS, sigma=1.0, permutations=9, method="features", max_features=9).info["n_features"] <= 9
+    assert mmd_test(ROWS, ROWS, sigma=1.0, permutations=9, method=method).info["method"] == "gram"
+    K = fk.gram(np.vstack([ROWS, ROWS]), "gaussian", sigma=1.0)[:]
+    parts = K[: len(ROWS)], K[len(ROWS) :]
+    with pytest.raises(ValueError, match="max_features=9 is of features.*; drop it$"):
+        mmd_test(*parts, "precomputed", permutations=9, max_features=9)
+    assert mmd_test(*parts, "precomputed", permutations=9).info["method"] == "gram"
+
+
+def test_neighbours_where_similarities_are_those_of_a_kernel():
+    with pytest.raises(ValueError, match="n_neighbors=5 is of affinity='nearest_neighbors'; give that too, or drop it"):
+        spectral_clustering(ROWS, sigma=1.0, k=2, n_neighbors=5)
+    with pytest.raises(ValueError, match="n_neighbors=5 is of affinity='nearest_neighbors'"):
+        SpectralClustering(2, gamma=0.5, n_neighbors=5).fit(ROWS)
+    assert spectral_clustering(ROWS, sigma=1.0, k=2).n_groups == 2
+    assert spectral_clustering(ROWS, k=2, affinity="nearest_neighbors", n_neighbors=5).kernel.by_number
 
 
 def test_a_penalty_that_takes_variances_beyond_float64():

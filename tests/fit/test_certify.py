@@ -127,6 +127,15 @@ def test_a_number_of_rows_is_refused(rows, spectrum):
         fk.certify(rows, "gaussian", spectrum[1][:, :3], sigma=SIGMA, rows=10, guaranteed=True)
 
 
+def test_a_map_of_more_features_than_the_matrix_has_ranks():
+    """What is left of the second feature by centring is rounding, of equal entries: no vector may come of it."""
+    X = np.random.default_rng(0).standard_normal((29, 1))
+    exact = float(((X - X.mean()) ** 2).sum())
+    for k in range(1, 12):
+        found = fk.certify(X, "polynomial", np.eye(29, k), degree=1, offset=3.0)
+        assert holds(found, np.array([exact, *np.zeros(27)])) and found.width < 1e-9
+
+
 def test_vectors_from_the_random_numbers_that_certify_draws():
     """They are drawn after the vectors: no vectors can be made that they overlook."""
     X = np.random.default_rng(4).standard_normal((1500, 8))

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from child import child
 from fake_plugins import SCALED, source
+from good_kernels import Good
 
 import fastkpca as fk
 from fastkpca.errors import KernelContractError, PluginError, UnknownKernelError, UnknownMethodError
@@ -488,6 +489,13 @@ def test_each_part_of_a_combined_kernel_is_guarded():
         fk.gram(X, fk.get_kernel("linear") + wrong)
     right = fk.get_kernel(lambda X, Y: np.exp(0.1 * X @ Y.T), positive_semidefinite=True)
     assert fk.gram(X, fk.get_kernel("linear") + right).shape == (400, 400)
+
+
+def test_tiles_of_no_rows_are_checked_too():
+    feature_map = fk.features(X, Good(sigma=1.5), features="good", tol=0.5).map
+    none = X[:0]
+    assert feature_map.residual(none, feature_map.features(none)).shape == (0,)
+    assert guarded(Good(sigma=1.5)).block(none, X).shape == (0, len(X))
 
 
 def test_large_finite_values_are_looked_at_without_a_warning():

@@ -40,6 +40,23 @@ def test_columns_are_orthonormal_and_span_what_was_given(kind, centred):
     assert np.abs(given - whole @ (whole.T @ given)).max() < 1e-13
 
 
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("scale", [1e-15, 1.0, 1e8])
+def test_the_rounding_that_projections_leave_of_a_column_is_replaced(centred, scale):
+    """Also where the rounding is of the same kind again: equal entries, or a combination of the columns before."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(12, 60))
+        basis = Basis(n, rng, centred=centred)
+        X = basis.orthonormal(rng.standard_normal((n, int(rng.integers(1, 5)))))
+        basis.append(X, X.copy())
+        inside = np.hstack([basis.Q, np.full((n, int(centred)), 1 / np.sqrt(n))])
+        lost = inside @ rng.standard_normal((inside.shape[1], 2)) if seed % 2 else inside[:, [-1]]
+        found = basis.orthonormal(np.hstack([rng.standard_normal((n, 1)), scale * lost]))
+        everything = np.hstack([inside, found])
+        assert np.abs(everything.T @ everything - np.eye(everything.shape[1])).max() < 1e-14
+
+
 def test_no_more_columns_than_the_space_has():
     rng = np.random.default_rng(2)
     for centred, most in ((False, 7), (True, 6)):

@@ -11,6 +11,7 @@ import numpy as np
 from ...base import parallel
 from ...base.checks import check_choice
 from ...base.differences import DIFFERENCE_STEP
+from ...base.progress import Progress
 from ...base.protocol import Kernel
 from ...base.rounding import EPS
 from ...rows.columns import column_labels, listed
@@ -94,7 +95,7 @@ def kpca_contributions(
     statistic: str = "spe",
     train: Any = None,
     n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    progress: bool | Progress = False,
 ) -> Contributions:
     """Reconstruction-based contributions of the columns to SPE or T^2: they show which columns make rows unusual.
 
@@ -159,8 +160,7 @@ def kpca_contributions(
     step, n = parallel.tile_rows(model.n_features**2, least=1), given.rows.n_samples
     parts = []
     with parallel.reporter(progress) as report, parallel.blas_threads():
-        for start in range(0, n, step):
-            rows = given.rows.tile(start, min(n, start + step))
+        for start, rows in given.rows.tiles(step):
             which, columns = np.indices(rows.shape).reshape(2, -1)
             before, *least = least_along(of_rows, rows, which, columns, tried)
             parts.append((before, *(x.reshape(rows.shape) for x in least), rows))

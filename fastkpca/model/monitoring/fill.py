@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...base import parallel
+from ...base.progress import Progress
 from ...rows.convert import as_rows, run_query
 from ...rows.foreign import like_given
 from ..result import KPCAModel, check_model
@@ -20,12 +20,7 @@ benchmarks/reproduce/fill.py, of which 30 % of the values are missing)."""
 
 
 def kpca_fill(
-    model: KPCAModel,
-    X: Any,
-    *,
-    train: Any = None,
-    n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    model: KPCAModel, X: Any, *, train: Any = None, n_threads: int | None = None, progress: bool | Progress = False
 ) -> Any:
     """Rows whose missing values (NaN) are filled by a model: with those at which the row fits it best.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from ...base.caching import cached_property
 from ...base.checks import check_flag, is_number
+from ...base.progress import Progress
 from ...rows.columns import check_same_columns
 from ...rows.convert import as_rows, run_query
 from ...rows.foreign import named_columns
@@ -101,9 +102,7 @@ class Monitored(Reported):
         some = {name: vars(self)[name][known] for name in ("t2", "spe", "labels")}
         return replace(self, **some, filled=None, _X=as_rows(self._X, missing=True).all()[known])
 
-    def contributions(
-        self, rows: Any = None, *, progress: bool | Callable[[str, int, int], None] = False
-    ) -> Contributions:
+    def contributions(self, rows: Any = None, *, progress: bool | Progress = False) -> Contributions:
         """Contributions of the columns to the SPE of each row that is beyond its limit, to the T^2 of the others.
 
         ``rows``: their numbers; all alarms by default. ``statistic`` of the result is "spe or t2" where rows of both
@@ -130,7 +129,7 @@ class Monitored(Reported):
         arrays["given"] = X  # not shifted and back
         return replace(parts[0], statistic=" or ".join(part.statistic for part in parts), **arrays)
 
-    def summary(self, n_alarms: int = 20, *, progress: bool | Callable[[str, int, int], None] = False) -> str:
+    def summary(self, n_alarms: int = 20, *, progress: bool | Progress = False) -> str:
         """Limits, how many rows are beyond one, and the first ``n_alarms`` of these with the columns behind them."""
         n, alarms = len(self.t2), self.alarms
         lines = [f"{'limits':<18}{self.limits}", f"{'rows':<18}{n}"]
@@ -190,7 +189,7 @@ def kpca_monitor(
     diagonal: Any = None,
     health: Sequence[Finding] | None = None,
     n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    progress: bool | Progress = False,
 ) -> Monitored:
     """New rows under the control limits of a model: which are beyond them, and which columns are behind that.
 

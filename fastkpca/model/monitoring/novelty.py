@@ -7,20 +7,20 @@ package's docstring has the formulas.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, overload
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 from scipy import special
 
 from ...base import parallel
 from ...base.checks import Randomness, check_choice, check_flag, check_numbers, check_share
+from ...base.progress import Progress
 from ...base.rounding import EPS
 from ...errors import LimitsWarning, warn_caller
 from ...rows.summary import sample_index
 from ...rows.view import Rows
 from ..limits import N_QUANTILES, Limits, OrderStatistic
-from ..projector import NewRows, SquaredErrors, finite, scores_of
+from ..projector import NewRows, RunOptions, SquaredErrors, finite, scores_of
 from ..result import KPCAModel, check_model, of_spe
 from ..rows import new_rows, training_rows
 from .health import Facts
@@ -29,13 +29,7 @@ NEAR_CEILING = 0.5
 """Share of the SPE of a row far from all others, from which on a limit is too near it."""
 
 
-def kpca_t2(
-    model: KPCAModel,
-    X: Any,
-    *,
-    n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
-) -> np.ndarray:
+def kpca_t2(model: KPCAModel, X: Any, *, n_threads: int | None = None, progress: bool | Progress = False) -> np.ndarray:
     """Hotelling's T^2 of rows over the components of a model: the sum of score^2 / variance.
 
     Parameters
@@ -67,23 +61,11 @@ def kpca_t2(
 
 @overload
 def kpca_spe(
-    model: KPCAModel,
-    X: Any,
-    *,
-    diagonal: Any = None,
-    bounds: Literal[False] = False,
-    n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    model: KPCAModel, X: Any, *, diagonal: Any = None, bounds: Literal[False] = False, **options: Unpack[RunOptions]
 ) -> np.ndarray: ...
 @overload
 def kpca_spe(
-    model: KPCAModel,
-    X: Any,
-    *,
-    diagonal: Any = None,
-    bounds: Literal[True],
-    n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    model: KPCAModel, X: Any, *, diagonal: Any = None, bounds: Literal[True], **options: Unpack[RunOptions]
 ) -> tuple[np.ndarray, np.ndarray]: ...
 def kpca_spe(
     model: KPCAModel,
@@ -92,7 +74,7 @@ def kpca_spe(
     diagonal: Any = None,
     bounds: bool = False,
     n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    progress: bool | Progress = False,
 ) -> Any:
     r"""Squared prediction error: the squared distance of a row's image from the subspace of the components.
 
@@ -171,7 +153,7 @@ def kpca_limits(
     joint: bool = False,
     diagonal: Any = None,
     n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    progress: bool | Progress = False,
 ) -> Limits:
     """Control limits for ``kpca_t2`` and ``kpca_spe``.
 

@@ -11,13 +11,13 @@ pre-image is a row whose image is near P. The method depends on the kernel and o
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...base import parallel
 from ...base.checks import as_float, check_choice, check_count, check_tol
+from ...base.progress import Progress
 from ...base.protocol import Kernel
 from ...errors import PreimageWarning, warn_caller
 from ...kernels import guarded
@@ -46,7 +46,7 @@ def kpca_preimage(
     tol: float = 1e-6,
     max_iter: int = 500,
     n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    progress: bool | Progress = False,
 ) -> Any:
     r"""Rows whose images in feature space are near the points that scores stand for.
 
@@ -177,7 +177,7 @@ def kpca_denoise(
     tol: float = 1e-6,
     max_iter: int = 500,
     n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    progress: bool | Progress = False,
 ) -> Any:
     """Rows without noise: projected on the components of a model, and taken back to rows.
 

@@ -15,6 +15,7 @@ import numpy as np
 from ...base import parallel
 from ...base.checks import check_choice, check_rng
 from ...base.differences import DIFFERENCE_STEP
+from ...base.progress import Progress
 from ...base.protocol import Kernel
 from ...base.rounding import EPS
 from ...rows.columns import column_labels
@@ -140,7 +141,7 @@ def kpca_importance(
     sample_weight: Any = None,
     rng: Any = 0,
     n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    progress: bool | Progress = False,
 ) -> Importance:
     r"""Importance of each variable for each component of a model.
 

@@ -9,7 +9,6 @@ value is computed again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +19,7 @@ import scipy.special
 from ...base import parallel
 from ...base.checks import check_count, check_draws, check_rng, is_number
 from ...base.lapack import QUICK_ORDER
+from ...base.progress import Progress
 from ...base.protocol import Kernel
 from ...products.vectors import centre
 from ..projector import NewRows
@@ -105,7 +105,7 @@ def kpca_uncertainty(
     sample_weight: Any = None,
     rng: Any = 0,
     n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    progress: bool | Progress = False,
 ) -> Uncertainty:
     """Confidence intervals for a population's eigenvalues, explained variance and components; how many are real.
 

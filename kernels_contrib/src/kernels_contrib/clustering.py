@@ -249,7 +249,6 @@ def kernel_kmeans(
     products = _products(X, options, budget=tol is None and max_features is not None)
     need_semidefinite(products.kernel, "kernel_kmeans")
     Phi = None if products.features is None else products.held_features()
-    Phi = products.features if Phi is None else Phi
     space = _of_products(products, weights, k, options) if Phi is None else _of_features(products, Phi, weights, k)
     labels = partition(space.points, weights, k, Randomness(rng).generator)
     groups = _lloyd(products, Phi, weights, labels, space, max_iterations)
@@ -266,12 +265,7 @@ def kernel_kmeans(
     )
     function = products.function if products.features is None else products.feature_function
     return KMeansModel(
-        cost_bounds=np.array(costs),
-        least_cost=found.least,
-        differing=found.differing,
-        gap=found.gap,
-        sizes=groups.sizes,
-        labels=groups.labels,
+        **found,
         kernel=products.kernel.unbound(),
         function=function(groups.columns, groups.constant),
         info=products.info | space.info | {"iterations": groups.iterations},

@@ -164,29 +164,18 @@ def kernel_pc_logistic(
     unit = np.sqrt(model.latent)
     scaled = np.asarray(model.score, dtype=np.float64) / unit
 
-    solution = fit_logit(
-        indicator(codes, len(classes)),
-        regularization,
-        lift=lift_through(scaled),
-        tol=logistic_tol,
-        max_iterations=max_iterations,
-        plain=True,
-    )
+    target, lift = indicator(codes, len(classes)), lift_through(scaled)
+    solution = fit_logit(target, regularization, lift=lift, tol=logistic_tol, max_iterations=max_iterations, plain=True)
     warn_short(solution, logistic_tol)
     weights = solution.weights / unit[:, None]
+    function = ComponentFunction(components=model, weights=weights, constant=-solution.intercept)
     return LogisticModel(
         classes=classes,
         intercept=solution.intercept,
         gamma=None,
         regularization=regularization,
         kernel=model.kernel,
-        function=ComponentFunction(components=model, weights=weights, constant=-solution.intercept),
+        function=function,
         log_likelihood=solution.log_likelihood,
-        info={
-            "method": "components",
-            "components": model.n_components,
-            "kpca": model.plan.method,
-            "iterations": solution.iterations,
-            "gradient": float(solution.gradient),
-        },
+        info=function.info | solution.info,
     )

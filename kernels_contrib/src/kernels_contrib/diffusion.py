@@ -33,7 +33,7 @@ from scipy.spatial import cKDTree
 import fastkpca as fk
 from fastkpca.base import parallel
 from fastkpca.base.rounding import UNIT, rounding_factor
-from fastkpca.errors import ComponentsWarning, warn_caller
+from fastkpca.errors import ComponentsWarning
 from fastkpca.methods import (
     Randomness,
     Rows,
@@ -46,6 +46,7 @@ from fastkpca.methods import (
 )
 
 from .clustering import Grouping, group_count
+from .errors import warn_fewer
 from .methods import stored
 from .methods.base import KernelMethod, Projection
 from .methods.functions import ComponentFunction, function
@@ -57,6 +58,8 @@ from .methods.threads import one_blas_thread
 __all__ = ["DiffusionModel", "SpectralModel", "diffusion_map", "neighbor_graph", "spectral_clustering"]
 
 AFFINITIES = ("kernel", "nearest_neighbors")
+N_NEIGHBORS = 10
+"""Neighbours of a row in its graph: scikit-learn's default."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -87,11 +90,6 @@ class WalkModel(KernelMethod):
         return values[:, :-1] / values[:, -1:]
 
 
-def _no_coordinates(record: Any, name: str, known: stored.Known) -> np.ndarray:
-    """Facts about the training rows in a file: the number of coordinates."""
-    return np.empty((0, known["f"] - 1))
-
-
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class DiffusionModel(WalkModel, Projection):
     """A diffusion map.
@@ -111,7 +109,7 @@ class DiffusionModel(WalkModel, Projection):
 
     alpha: float = field(metadata=stored.number(least=0.0))
     time: float = field(metadata=stored.number(least=0.0))
-    coordinates: np.ndarray = field(metadata=stored.in_file(_no_coordinates, None))
+    coordinates: np.ndarray = field(metadata=stored.not_stored("f", less=1))
 
     def project(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As the function ``project``."""
@@ -192,15 +190,25 @@ class _Walk:
     turn: np.ndarray
     relative: float
 
-    def function(self, columns: slice, factors: np.ndarray | float) -> tuple[ComponentFunction, float]:
+    def fields(self, columns: slice, factors: np.ndarray | float) -> dict[str, Any]:
         """Function for coordinates (these columns of psi, times factors) and r(x); and the lower limit of r(x)."""
         roots, total = np.sqrt(self.eigenvalues), self.volumes.sum()
         of_sum = roots * (self.turn @ (self.volumes @ self.psi)) / np.sqrt(total)
         error = np.abs(np.asarray(self.model.score, dtype=np.float64) @ of_sum - self.sums).max()
         of_psi = (np.sqrt(total) / roots)[:, None] * self.turn
         weights = np.column_stack([of_psi[:, columns] * factors, of_sum])
-        constant = np.zeros(weights.shape[1])
-        return ComponentFunction(components=self.model, weights=weights, constant=constant), float(10.0 * error)
+        return {
+            "eigenvalues": self.eigenvalues,
+            "eigenvalue_bounds": self.bounds,
+            "kernel": self.gram.kernel.unbound(),
+            "function": ComponentFunction(components=self.model, weights=weights, constant=np.zeros(weights.shape[1])),
+            "least_sum": float(10.0 * error),
+        }
+
+    @property
+    def info(self) -> dict[str, Any]:
+        method, failure = self.model.plan.method, self.model.failure_probability
+        return {"method": method, "products": self.gram.products, "failure_probability": failure}
 
     def product(self, U: np.ndarray) -> np.ndarray:
         """N without its first eigenvector, times U."""
@@ -278,7 +286,7 @@ def _turn(constant: np.ndarray, m: int) -> np.ndarray:
     return np.eye(len(axis)) - (2.0 / square * np.outer(axis, axis) if square > 1e-20 else 0.0)
 
 
-def neighbor_graph(X: Any, n_neighbors: int = 10, train: Any = None) -> sp.csr_array:
+def neighbor_graph(X: Any, n_neighbors: int = N_NEIGHBORS, train: Any = None) -> sp.csr_array:
     """Nearest neighbours of rows, by Euclidean distance: ones where j is a neighbour of row i.
 
     Parameters
@@ -319,7 +327,7 @@ def spectral_clustering(
     k: int | None = None,
     *,
     affinity: str = "kernel",
-    n_neighbors: int = 10,
+    n_neighbors: int | None = None,
     max_groups: int = 10,
     tol: float | None = None,
     method: str = "auto",
@@ -348,8 +356,8 @@ def spectral_clustering(
         "nearest_neighbors": similarities are those of scikit-learn's graph, 1 between two rows that are among each
         other's ``n_neighbors`` nearest, 1/2 where one is (``neighbor_graph``); there is no kernel. The model is then
         that of a precomputed matrix.
-    n_neighbors : int
-        A row itself is the first.
+    n_neighbors : int, optional
+        Of "nearest_neighbors", 10 by default; a row itself is the first.
     max_groups : int
     tol : float, optional
         Width of the intervals around eigenvalues. By default 1e-6; without a target where ``max_features`` is given.
@@ -388,8 +396,10 @@ def spectral_clustering(
     if affinity == "nearest_neighbors":
         if kernel_parameters or not (isinstance(kernel, str) and kernel == "gaussian"):
             raise ValueError("affinity='nearest_neighbors' takes no kernel; leave out the kernel and its parameters")
-        A = neighbor_graph(X, n_neighbors)
+        A = neighbor_graph(X, N_NEIGHBORS if n_neighbors is None else n_neighbors)
         X, kernel = (A + A.T) / 2, "precomputed"
+    elif n_neighbors is not None:
+        raise ValueError(f"n_neighbors={n_neighbors} is of affinity='nearest_neighbors'; give that too, or drop it")
     X = training_rows(X, "spectral_clustering")
     n = X.shape[0]
     most = group_count(min(check_count(max_groups, "max_groups"), n - 1) if k is None else k, n)
@@ -398,14 +408,14 @@ def spectral_clustering(
     wanted = most + 2  # beyond that of the last group one for its gap, and one that bounds all others
     walk = _walk(X, gram, wanted, 0.0, sample_weight, options)
     bounds = np.vstack([walk.bounds, np.tile([-1.0, walk.bounds[-1, 1]], (wanted - len(walk.bounds), 1))])
-    info = {"method": walk.model.plan.method, "products": gram.products}
+    info = walk.info
     if k is None:
         k, info["number"] = _number_of_groups(bounds, most)
     if len(walk.bounds) < k:
         raise ValueError(
             f"the rows have only {len(walk.bounds)} different places under {gram.kernel!r}; take a smaller k"
         )
-    return _model(walk, bounds, k, rng, info | {"failure_probability": walk.model.failure_probability})
+    return _model(walk, bounds, k, rng, info)
 
 
 def _model(walk: _Walk, bounds: np.ndarray, k: int, rng: Any, info: dict[str, Any]) -> SpectralModel:
@@ -422,19 +432,9 @@ def _model(walk: _Walk, bounds: np.ndarray, k: int, rng: Any, info: dict[str, An
         frame(walk.psi[:, 1 : k + 1], walk.volumes, walk.product, bounds[1:, 1], walk.product_error),
         k - 1 - ends[1],
     )
-    function, least_sum = walk.function(slice(0, k), 1.0)
     return SpectralModel(
-        cost_bounds=np.array(ends),
-        least_cost=found.least,
-        differing=found.differing,
-        gap=found.gap,
-        sizes=volumes,
-        labels=labels,
-        eigenvalues=walk.eigenvalues,
-        eigenvalue_bounds=walk.bounds,
-        kernel=walk.gram.kernel.unbound(),
-        function=function,
-        least_sum=least_sum,
+        **walk.fields(slice(0, k), 1.0),
+        **found,
         centres=means(points, labels, walk.volumes, k),
         info=info,
     )
@@ -534,24 +534,12 @@ def diffusion_map(
     walk = _walk(X, gram, c + 1, float(alpha), sample_weight, options)
     factors = walk.eigenvalues[1:] ** float(time)
     if len(factors) < c:
-        warn_caller(
-            f"{c} coordinates asked for, {len(factors)} returned: the other eigenvalues of the random walk are zero "
-            "within the accuracy reached",
-            ComponentsWarning,
-        )
-    function, least_sum = walk.function(slice(1, None), factors)
+        reason = "the other eigenvalues of the random walk are zero within the accuracy reached"
+        warn_fewer("coordinates", c, len(factors), reason)
     return DiffusionModel(
-        eigenvalues=walk.eigenvalues,
-        eigenvalue_bounds=walk.bounds,
-        kernel=gram.kernel.unbound(),
+        **walk.fields(slice(1, None), factors),
         alpha=float(alpha),
         time=float(time),
-        function=function,
-        least_sum=least_sum,
         coordinates=walk.psi[:, 1:] * factors,
-        info={
-            "method": walk.model.plan.method,
-            "products": gram.products,
-            "failure_probability": walk.model.failure_probability,
-        },
+        info=walk.info,
     )

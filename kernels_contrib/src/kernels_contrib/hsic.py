@@ -23,7 +23,7 @@ and its square v by at most 2 sqrt(v) r + r^2.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -38,6 +38,8 @@ from .methods.threads import one_blas_thread
 from .methods.views import over_permutations, two_views
 
 __all__ = ["PermutationTest", "hsic_test"]
+
+Pair: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 
 @one_blas_thread
@@ -127,17 +129,13 @@ def hsic_test(
         K, L = A @ A.T, B @ B.T
         n_bytes = 24 * n * n
         terms = 2 * rounding_factor(max(A.shape[1], B.shape[1])) + rounding_factor(n * n)
+        product = lambda order: np.einsum("ij,ij->i", K, L[order][:, order]).sum()  # noqa: E731
     else:
-        K = L = None
-        n_bytes = B.nbytes
-        terms = 0.0
+        n_bytes, terms = B.nbytes, 0.0
+        product = lambda order: np.linalg.norm(A.T @ B[order]) ** 2  # noqa: E731
 
     def measure(order: np.ndarray) -> tuple[float, float]:
-        if K is None:
-            value = float(np.linalg.norm(A.T @ B[order]) ** 2)
-        else:
-            value = float(np.einsum("ij,ij->i", K, L[order][:, order]).sum())
-        return value, float(k @ l[order])
+        return float(product(order)), float(k @ l[order])
 
     (values, crossed), identity = (x.T for x in over_permutations(measure, n, permutations, rng, n_threads, n_bytes))
     heaviest = share.max() ** 2
@@ -152,7 +150,7 @@ def hsic_test(
     values = values + half
     if unbiased:
         missed = x.missed + x.below, missed_y + y.below
-        values, error = _unbiased(n**2 * values, n**2 * error, crossed, k, l, missed, displaced)
+        values, error = _unbiased(n**2 * values, n**2 * error, crossed, (k, l), missed, displaced)
     return test_of(
         values[:, None],
         error[:, None],
@@ -174,13 +172,13 @@ def _unbiased(
     traces: np.ndarray,
     error: np.ndarray,
     crossed: np.ndarray,
-    k: np.ndarray,
-    l: np.ndarray,
+    diagonals: Pair,
     missed: tuple[float, float],
-    displaced: tuple[np.ndarray, np.ndarray],
-) -> tuple[np.ndarray, np.ndarray]:
+    displaced: Pair,
+) -> Pair:
     """HSIC from tr(K H L H) and its error, k.l of each order of the rows, the traces that the maps miss, and how far
     rounding moves each row of features."""
+    k, l = diagonals
     n = len(k)
     pairs, whole = (n - 1) * (n - 2), n * (n - 3)
     values = (traces + k.sum() * l.sum() / pairs - (1 + 2 / (n - 2)) * crossed) / whole

@@ -111,13 +111,7 @@ def kbda(
     n_others = n - int(positive_rows.sum())
     if c > n_others:
         raise ValueError(f"c is {c}; {n_others} other rows have 1 to {n_others} directions")
-    fields, _ = fit_directions(
-        X,
-        FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, rng),
-        regularization,
-        penalty,
-        max_iterations,
-        Groups((~positive_rows).astype(np.intp), 1, positive_rows / (n - n_others)),
-        c,
-    )
+    options = FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, rng)
+    groups = Groups((~positive_rows).astype(np.intp), 1, positive_rows / (n - n_others))
+    fields, _, _ = fit_directions(X, options, regularization, penalty, max_iterations, groups, c)
     return KBDAModel(n_positive=n - n_others, **fields)

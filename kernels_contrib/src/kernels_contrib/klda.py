@@ -152,22 +152,10 @@ def klda(
     X = training_rows(X, "klda")
     classes, codes = class_codes(y, X.shape[0], least=2, purpose="klda")
     c = _check_c(c, len(classes))
-    fields, fitted = fit_directions(
-        X,
-        FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, rng),
-        regularization,
-        penalty,
-        max_iterations,
-        Groups(codes, len(classes), np.full(len(codes), 1.0 / len(codes))),
-        c,
-    )
-    return KLDAModel(
-        classes=classes,
-        counts=np.bincount(codes),
-        class_means=fitted.means,
-        within=fitted.within,
-        **fields,
-    )
+    options = FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, rng)
+    groups = Groups(codes, len(classes), np.full(len(codes), 1.0 / len(codes)))
+    fields, means, within = fit_directions(X, options, regularization, penalty, max_iterations, groups, c)
+    return KLDAModel(classes=classes, counts=np.bincount(codes), class_means=means, within=within, **fields)
 
 
 def _check_c(c: Any, n_classes: int) -> int:
@@ -310,6 +298,7 @@ def kernel_fisherfaces(
     weights = (change @ left[:, :c]) / unit[:, None] * np.sqrt(n - len(classes))
     weights = weights * signs(means @ weights)
     pooled = weights.T @ (centred.T @ (centred @ weights)) / (n - len(classes))
+    function = ComponentFunction(components=model, weights=weights, constant=np.zeros(weights.shape[1]))
     return KLDAModel(
         classes=classes,
         counts=counts,
@@ -319,7 +308,7 @@ def kernel_fisherfaces(
         kernel=model.kernel,
         regularization=regularization,
         penalty="components",
-        function=ComponentFunction(components=model, weights=weights, constant=np.zeros(weights.shape[1])),
+        function=function,
         n_samples=n,
-        info={"method": "components", "components": model.n_components, "kpca": model.plan.method},
+        info=function.info,
     )

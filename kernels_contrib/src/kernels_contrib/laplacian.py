@@ -19,10 +19,6 @@ from .kernels.parameters import OfDistance, evenly
 __all__ = ["Laplacian"]
 
 
-def _length_of_gamma(gamma: object) -> float:
-    return 1.0 / positive_number("laplacian", "gamma", gamma)
-
-
 class Laplacian(OfDistance):
     """Laplacian kernel k(x, y) = exp(-|x - y|_1 / length_scale).
 
@@ -45,7 +41,7 @@ class Laplacian(OfDistance):
     translation = "kernel"
     nonnegative = True
     parameters = {"length_scale": None}
-    aliases = {"gamma": ("length_scale", _length_of_gamma)}
+    aliases = {"gamma": ("length_scale", lambda gamma: 1.0 / positive_number("laplacian", "gamma", gamma))}
 
     def default_length(self, data: Summary) -> float:
         """The median distance."""

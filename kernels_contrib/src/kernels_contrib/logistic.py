@@ -151,8 +151,7 @@ def kernel_logistic(
         kernel=products.kernel.unbound(),
         function=function_of_rows,
         log_likelihood=solution.log_likelihood,
-        info=products.info
-        | {"iterations": solution.iterations, "products_used": solution.lifts, "gradient": float(solution.gradient)},
+        info=products.info | solution.info | {"products_used": solution.lifts},
     )
 
 
@@ -173,9 +172,7 @@ def _fit(
     if products.features is None:
         solution = fit_logit(target, strength, lift=lambda R: (R, products.matmat(R)), **options)
         return solution, products.function(solution.weights, -solution.intercept)
-    held = products.held_features()
-    Phi = products.features if held is None else held
-    solution = fit_logit(target, strength, lift=lift_through(Phi), plain=True, **options)
+    solution = fit_logit(target, strength, lift=lift_through(products.held_features()), plain=True, **options)
     return solution, products.feature_function(solution.weights, -solution.intercept)
 
 

@@ -27,7 +27,6 @@ from fastkpca.methods import (
     as_rows,
     check_choice,
     check_columns_of,
-    check_count,
     check_draws,
     check_finite,
     check_flag,
@@ -38,7 +37,15 @@ from fastkpca.methods import (
 from .limits import HELD_BYTES
 from .methods.options import METHODS, FitOptions
 from .methods.permutation import PermutationTest, need_rows, test_of
-from .methods.products import DRAFT_ROWS, for_lengths, is_matrix, need_semidefinite, products_for, quick_gram
+from .methods.products import (
+    DRAFT_ROWS,
+    MAX_FEATURES,
+    for_lengths,
+    is_matrix,
+    need_semidefinite,
+    products_for,
+    quick_gram,
+)
 from .methods.threads import one_blas_thread
 
 __all__ = ["PermutationTest", "mmd_test"]
@@ -55,7 +62,7 @@ def mmd_test(
     sample_weight: Any = None,
     method: str = "auto",
     tol: float = 1e-9,
-    max_features: int = 2048,
+    max_features: int | None = None,
     n_threads: int | None = None,
     rng: Any = 0,
     **kernel_parameters: Any,
@@ -82,7 +89,8 @@ def mmd_test(
     tol : float
         Error of the products over the largest k(x, x) to aim at, where rounding allows it. With features: residual
         trace over centred trace, on the rows that the map is chosen on, where ``max_features`` allow it.
-    max_features : int
+    max_features : int, optional
+        Of means of features, 2048 by default; products with the kernel matrix have none.
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
         Random numbers for the permutations.
@@ -113,9 +121,6 @@ def mmd_test(
     # the weighted means of all pairs of different rows alone change with a function of one row that the kernel gains
     center = not (unbiased and sample_weight is not None)
     check_choice(method, "method", METHODS)
-    check_count(max_features, "max_features")
-    most = None if method == "gram" else max_features  # the default is a number
-    options = FitOptions(None, kernel_parameters, method, tol, most, n_threads, center=center)
     several = list(kernel) if isinstance(kernel, (list, tuple)) else [kernel]
     if not several:
         raise ValueError("kernel is an empty list; give at least one")
@@ -128,6 +133,11 @@ def mmd_test(
     if not held and method == "gram":
         raise ValueError("method='gram' needs both groups in memory; leave it out, or load a sample of the rows")
     form = _Products if of_matrix or (held and method != "features") else _Means
+    if form is _Products and max_features is not None:
+        instead = "" if of_matrix else ", or give method='features'"
+        raise ValueError(f"max_features={max_features} is of features, and products are taken here; drop it{instead}")
+    most = MAX_FEATURES if form is _Means and max_features is None else max_features
+    options = FitOptions(None, kernel_parameters, method, tol, most, n_threads, center=center)
     forms = [form(groups, weights, replace(options, kernel=one)) for one in several]
     labels = np.arange(len(weights)) < groups[0].n_samples
     found, changed = [], []
@@ -237,12 +247,9 @@ class _Products:
         parts = [group.source if group.in_memory else group.source[0 : len(group)] for group in groups]
         options = for_lengths(options, len(weights), "mmd_test")
         Z = sp.vstack(parts, format="csr") if any(map(sp.issparse, parts)) else np.concatenate(parts)
-        given: dict[str, Any] = {
-            "tol": options.tol,
-            "n_threads": options.n_threads,
-            "center": options.center and not sp.issparse(Z),
-        }
-        gram = quick_gram(_named(Z, groups), options.kernel, **given, **options.parameters)
+        given: dict[str, Any] = {"tol": options.tol, "n_threads": options.n_threads, **options.parameters}
+        center = options.center and not sp.issparse(Z)
+        gram = quick_gram(_named(Z, groups), options.kernel, center=center, **given)
         self.kernel = gram.kernel
         need_semidefinite(self.kernel, "mmd_test")
         self.diagonal = gram.diagonal()

@@ -247,10 +247,10 @@ class _Decisions:
                 return np.asarray(row[index])
 
             return decision, learn
-        if self._held is None:
-            Phi = self._products.features.map.features(self._products.feature_rows(index).all())
-        else:
+        if isinstance(self._held, np.ndarray):
             Phi = self._held[index]
+        else:
+            Phi = self._products.features.map.features(self._products.feature_rows(index).all())
 
         def learn_features(i: int, update: np.ndarray) -> np.ndarray:
             self._values += np.outer(Phi[i], update)

@@ -16,9 +16,9 @@ import numpy as np
 import scipy.linalg
 
 from fastkpca.base.rounding import EPS
-from fastkpca.errors import ComponentsWarning, warn_caller
 from fastkpca.methods import check_count
 
+from .errors import warn_fewer
 from .methods import stored
 from .methods.base import KernelMethod, Projection, Regressor
 from .methods.functions import KernelFunction, function
@@ -194,7 +194,7 @@ def _components(
                 raise ValueError(
                     f"no component varies with the targets in the space of {products.kernel!r}; check X and t"
                 )
-            warn_caller(f"{c} components asked for, {j} returned: no other varies with the targets", ComponentsWarning)
+            warn_fewer("components", c, j, "no other varies with the targets")
             break
         T = np.column_stack([T, t / length])
         U.append(u)

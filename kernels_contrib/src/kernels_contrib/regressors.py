@@ -31,6 +31,8 @@ from .pls import kernel_pls
 from .ridge import kernel_ridge
 
 PASSED_BY_NAME = ("affinity", "kernel_y", "max_features", "method", "n_neighbors", "penalty", "regularization", "tol")
+PASSED = {"alpha": "regularization", "max_iter": "max_iterations"} | {name: name for name in PASSED_BY_NAME}
+"""Parameters of estimators, and their names in the methods."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -57,13 +59,6 @@ class MedianWidth(KernelEstimator):
         "tol": [Interval(Real, 0, 1, closed="neither")],
     }
     """Constraints on the parameters of these estimators; None is also valid where that is the default."""
-    _passed: ClassVar[dict[str, str]] = {
-        "alpha": "regularization",
-        "max_iter": "max_iterations",
-        **{name: name for name in PASSED_BY_NAME},
-    }
-    """Names of these parameters in the methods."""
-
     max_features: int | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -76,7 +71,7 @@ class MedianWidth(KernelEstimator):
 
     def _options(self) -> dict[str, Any]:
         """Keyword arguments of the method, from the parameters of the algorithm."""
-        given = {there: getattr(self, here) for here, there in self._passed.items() if hasattr(self, here)}
+        given = {there: getattr(self, here) for here, there in PASSED.items() if hasattr(self, here)}
         return given | {"n_threads": self._n_threads(), "rng": self._seed()}
 
     def _number(self, X: Any) -> float | None:

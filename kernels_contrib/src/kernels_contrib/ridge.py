@@ -22,10 +22,10 @@ import numpy as np
 
 import fastkpca as fk
 from fastkpca.base.rounding import EPS
-from fastkpca.errors import NotConvergedError, warn_caller
+from fastkpca.errors import NotConvergedError
 from fastkpca.methods import Iterated, check_choice, check_count, solve_to_residual
 
-from .errors import AccuracyWarning
+from .errors import warn_stopped
 from .methods import stored
 from .methods.base import KernelMethod, Regressor
 from .methods.discriminant import preconditioner
@@ -35,8 +35,6 @@ from .methods.products import Products, regression_on
 from .methods.threads import one_blas_thread
 
 __all__ = ["RidgeModel", "kernel_ridge"]
-
-ADVICE = "a larger regularization converges sooner, max_iterations allows more steps"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -196,11 +194,7 @@ def kernel_ridge(
     of_residual, of_function, of_entries = _errors(products, coefficients, root)
     left = float((reached.residuals / np.where(norms > 0, norms, 1.0)).max())
     if (reached.residuals > np.maximum(tol * norms, of_residual)).any():  # more than rounding can hold it up
-        warn_caller(
-            f"conjugate gradients stopped after {reached.steps} steps at a relative residual of {left:.2g}, tol is "
-            f"{tol:.2g}; {ADVICE}, a larger tol asks for less",
-            AccuracyWarning,
-        )
+        warn_stopped(reached.steps, left, tol)
     of_residual += reached.residuals + 4 * EPS * (norms + mu * np.linalg.norm(reached.solution, axis=0))
     return RidgeModel(
         kernel=products.kernel.unbound(),
@@ -226,7 +220,10 @@ def _solve(
         precondition=preconditioner(products, lambda V: root * V, mu, True),
     )
     if not reached.definite:
-        raise NotConvergedError(f"K + {mu:.2g} I is not positive definite; is the kernel semidefinite? Else {ADVICE}")
+        raise NotConvergedError(
+            f"K + {mu:.2g} I is not positive definite; is the kernel semidefinite? Else a larger regularization "
+            "converges sooner, max_iterations allows more steps"
+        )
     return reached
 
 

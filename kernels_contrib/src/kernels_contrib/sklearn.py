@@ -22,7 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .clustering import kernel_kmeans
-from .diffusion import neighbor_graph, spectral_clustering
+from .diffusion import N_NEIGHBORS, neighbor_graph, spectral_clustering
 from .klda import klda
 from .logistic import kernel_logistic
 
@@ -326,7 +326,8 @@ class SpectralClustering(_KernelClusterer):
     affinity : {'kernel', 'nearest_neighbors'}, default='kernel'
         'nearest_neighbors': the graph of scikit-learn's ``SpectralClustering`` takes the place of a kernel. ``predict``
         takes rows and finds their neighbours among the training rows, which are kept.
-    n_neighbors : int, default=10
+    n_neighbors : int, default=None
+        Of 'nearest_neighbors'; None: 10.
     tol : float, default=None
         As for ``kernels_contrib.diffusion.spectral_clustering``, like the next.
     max_features : int, default=None
@@ -357,7 +358,7 @@ class SpectralClustering(_KernelClusterer):
 
     _: KW_ONLY
     affinity: str = "kernel"
-    n_neighbors: int = 10
+    n_neighbors: int | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         super().fit(X, y, sample_weight)
@@ -367,7 +368,7 @@ class SpectralClustering(_KernelClusterer):
     def predict(self, X: Any) -> np.ndarray:
         if vars(self).get("_train") is None:
             return super().predict(X)
-        graph = neighbor_graph(self._validated(X, reset=False), self.n_neighbors, self._train)
+        graph = neighbor_graph(self._validated(X, reset=False), self.n_neighbors or N_NEIGHBORS, self._train)
         return np.asarray(self.model_.predict(graph, n_threads=self._n_threads()))
 
     def _kernel_of_fit(self, X: Any) -> Any:

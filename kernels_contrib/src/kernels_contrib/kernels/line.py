@@ -14,6 +14,7 @@ instead of N, and rounding grows as little.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import scipy  # scipy.linalg is loaded where it is used first
@@ -82,9 +83,8 @@ class LineSummation(Summation):
         Targets and sources, of one coordinate; Y None: the same rows.
     """
 
-    def __init__(self, scale: float, coefficients: np.ndarray, X: Rows, Y: Rows | None = None, *, n_threads: int = 1):
+    def __init__(self, scale: float, coefficients: np.ndarray, X: Rows, Y: Rows | None = None):
         self.symmetric = Y is None
-        self.n_threads = n_threads
         self.shape = (len(X), len(X if Y is None else Y))
         self._C, p = coefficients, len(coefficients) - 1
         points = np.concatenate([rows.all()[:, 0] for rows in (X, Y) if rows is not None])
@@ -153,9 +153,6 @@ def line_offers(p: int, scale: float, data_x: Summary, data_y: Summary, tol: flo
         return []
     C = half_integer_coefficients(p)
 
-    def build(X: Rows, Y: Rows | None = None) -> Summation:
-        return LineSummation(scale, C, X, Y)
-
     share = points / data_x.n_samples
     cost = Cost(
         row_flops=share * (150.0 + 100.0 * p),
@@ -165,4 +162,4 @@ def line_offers(p: int, scale: float, data_x: Summary, data_y: Summary, tol: flo
         column_memory=(16.0 * (p + 1) + 24.0) * points,
         residual=bound,
     )
-    return [Offer("sorted", cost, build)]
+    return [Offer("sorted", cost, partial(LineSummation, scale, C))]

@@ -113,13 +113,8 @@ void kc_profile_array(const kc_profile *p, Py_ssize_t n, double *r)
 KC_INLINE void one_row(int squares, int city_block, Py_ssize_t m, Py_ssize_t stride, Py_ssize_t d, const double *x,
                        const double *Yt, double *restrict out)
 {
-    if (d == 1) {
-        for (Py_ssize_t j = 0; j < m; j++) {
-            double r = fabs(x[0] - Yt[j]);
-            out[j] = squares ? r * r : r;
-        }
-        return;
-    }
+    if (d == 1 && !squares)
+        city_block = 1; /* the same distance, without a root */
     for (Py_ssize_t j = 0; j < m; j++)
         out[j] = 0.0;
     for (Py_ssize_t a = 0; a < d; a++) {

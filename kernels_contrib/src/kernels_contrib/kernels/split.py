@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -222,17 +222,8 @@ class SplitSummation(Summation):
         Targets and sources, of one to three coordinates, within the boxes that the plan was made for; Y None: the same.
     """
 
-    def __init__(
-        self,
-        profile: Callable[[np.ndarray], np.ndarray],
-        plan: Plan,
-        X: Rows,
-        Y: Rows | None = None,
-        *,
-        n_threads: int = 1,
-    ):
+    def __init__(self, profile: Callable[[np.ndarray], np.ndarray], plan: Plan, X: Rows, Y: Rows | None = None):
         self.symmetric = Y is None
-        self.n_threads = n_threads
         self.error_bound = plan.error
         self.plan = plan
         x = X.all()
@@ -353,9 +344,6 @@ def split_offers(
     if plan is None:
         return
 
-    def build(X: Rows, Y: Rows | None = None) -> Summation:
-        return SplitSummation(profile, plan, X, Y)
-
     size = math.prod(plan.padded) if plan.padded else 0
     weights = float(plan.order) ** d
     cost = Cost(
@@ -366,4 +354,4 @@ def split_offers(
         memory=4.0 * PAIR_DTYPE.itemsize * plan.pairs + 8.0 * (4.0 * size + (12.0 + 3.0 * weights) * (n + m)),
         residual=plan.error,
     )
-    yield Offer("split", cost, build)
+    yield Offer("split", cost, partial(SplitSummation, profile, plan))

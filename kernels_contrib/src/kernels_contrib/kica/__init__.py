@@ -24,12 +24,12 @@ import fastkpca
 from fastkpca.base import parallel
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Gaussian, Kernel
-from fastkpca.methods import as_rows, check_choice, check_count, check_draws, check_finite, check_rng
+from fastkpca.methods import as_rows, check_choice, check_count, check_draws, check_finite, check_rng, check_share
 
 from ..methods import stored
 from ..methods.base import Projection, project
 from ..methods.functions import new_rows, within_range
-from ..methods.options import accuracy, regularization_strength
+from ..methods.options import regularization_strength
 from ..methods.products import DRAFT_ROWS, is_matrix, need_semidefinite
 from ..methods.threads import one_blas_thread
 from .contrast import START_ROWS, Setting, some_numbers
@@ -179,7 +179,17 @@ def kica(
             fine = replace(fine, kernel=kernel) if fine.kernel is rough.kernel else fine
             W, value, reached = _from_start(Z, W, fine, max_iter, generator)
             info |= reached | {"starts": values if n_starts > 1 else []}
-    return _model(X, mean, W @ whitening, coloring @ W.T, value, fine.kernel, info, rows.names)
+    unmixing, mixing = _ordered(W @ whitening, coloring @ W.T)
+    return KICAModel(
+        unmixing=unmixing,
+        mixing=mixing,
+        mean=mean,
+        sources=(X - mean) @ unmixing.T,
+        contrast=value,
+        kernel=fine.kernel,
+        info=info,
+        names=rows.names,
+    )
 
 
 def _best_start(
@@ -307,7 +317,7 @@ def _setting(
         )
     if tol is None:
         tol = 1e-2 * min(kappa, 1.0)
-    tol = accuracy(tol, "tol", f"a share of the kernel's trace between 0 and 1, well below regularization={kappa:g}")
+    tol = check_share(tol, "tol", f"a share of the kernel's trace between 0 and 1, well below regularization={kappa:g}")
     return Setting(name, kernel, kappa, tol, parallel.threads_for(kernel, n_threads))
 
 
@@ -350,31 +360,13 @@ def _whitening(X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return mean, (vectors / np.sqrt(values)).T / scale, vectors * np.sqrt(values) * scale[:, None]
 
 
-def _model(
-    X: np.ndarray,
-    mean: np.ndarray,
-    unmixing: np.ndarray,
-    mixing: np.ndarray,
-    value: float,
-    kernel: Any,
-    info: dict,
-    names: tuple[str, ...] | None,
-) -> KICAModel:
-    # the share of the variance of X, each column in its own unit: sources have unit variance
+def _ordered(unmixing: np.ndarray, mixing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The components by the share of the variance of X, each column in its own unit, with a positive largest entry."""
+    # sources have unit variance
     largest = np.abs(mixing).max(axis=1, keepdims=True)
     columns = mixing / np.where(largest > 0.0, largest, 1.0)
     columns /= np.maximum(np.linalg.norm(columns, axis=1, keepdims=True), 1.0)  # less than one is a row of zeros
     order = np.argsort(-np.sum(columns**2, axis=0), kind="stable")
     mixing = mixing[:, order]
     sign = np.sign(mixing[np.argmax(np.abs(mixing), axis=0), np.arange(len(order))])
-    unmixing = unmixing[order] * sign[:, None]
-    return KICAModel(
-        unmixing=unmixing,
-        mixing=mixing * sign,
-        mean=mean,
-        sources=(X - mean) @ unmixing.T,
-        contrast=value,
-        kernel=kernel,
-        info=info,
-        names=names,
-    )
+    return unmixing[order] * sign[:, None], mixing * sign

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.linalg
@@ -31,10 +31,10 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 import fastkpca as fk
 from fastkpca.base.rounding import EPS, UNIT, rounding_factor
-from fastkpca.errors import ComponentsWarning, NotConvergedError, warn_caller
+from fastkpca.errors import NotConvergedError
 from fastkpca.methods import Rows, check_choice, check_count, solve_to_residual
 
-from ..errors import AccuracyWarning
+from ..errors import warn_fewer, warn_stopped
 from ..limits import HELD_BYTES
 from . import stored
 from .base import KernelMethod, Projection
@@ -81,15 +81,8 @@ class Penalised:
                 f"to a distance of {np.sqrt(noise):.2g} that is within rounding; check X and the labels, or take "
                 "another kernel"
             )
-        self.warn_fewer(kept, asked)
+        _warn_fewer(kept, asked)
         return kept
-
-    def warn_fewer(self, kept: int, asked: int) -> None:
-        if kept < asked:
-            warn_caller(
-                f"{asked} directions asked for, {kept} returned: the others separate nothing but rounding",
-                ComponentsWarning,
-            )
 
     def solver(self, project: Projector) -> tuple[Projector, dict[str, Any]]:
         """(Function E -> a for the columns of a contrast, info with steps and residual), with products only.
@@ -170,9 +163,14 @@ def _product_directions(
         values, vectors = leading(lambda U: transposed(matmat(solve(contrast(U.reshape(size, -1))))))
     # solves that end at a residual leave its square of the largest quotient, the eigensolver its rounding
     kept = int(np.sum(values[:c] > (64 * EPS + info["residual"] ** 2) * values[0]))
-    problem.warn_fewer(kept, c)
+    _warn_fewer(kept, c)
     vectors = vectors[:, :kept] / np.sqrt(values[:kept])
     return solutions @ vectors if few else solve(contrast(vectors)), values[:kept], info
+
+
+def _warn_fewer(kept: int, asked: int) -> None:
+    if kept < asked:
+        warn_fewer("directions", asked, kept, "the others separate nothing but rounding")
 
 
 def _eigenvectors(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -225,28 +223,15 @@ class DirectionsModel(KernelMethod, Projection):
         return len(self.quotients)
 
 
-@dataclass(frozen=True)
-class FittedDirections:
-    """Projector of new rows, quotients, description of the fit, and of the training rows' coordinates the means of the
-    groups and the covariance within the groups of S_w."""
-
-    function: KernelFunction
-    quotients: np.ndarray
-    info: dict[str, Any]
-    means: np.ndarray
-    within: np.ndarray
+Directions: TypeAlias = tuple[dict[str, Any], np.ndarray, np.ndarray]
+"""(Fields of a ``DirectionsModel``, and of the training rows' coordinates the means of the groups and the covariance
+within the groups of S_w)."""
 
 
 def fit_directions(
-    X: Rows,
-    options: FitOptions,
-    regularization: Any,
-    penalty: str,
-    max_iterations: Any,
-    groups: Groups,
-    c: int,
-) -> tuple[dict[str, Any], FittedDirections]:
-    """(Fields of a ``DirectionsModel``, all results), by features or by products."""
+    X: Rows, options: FitOptions, regularization: Any, penalty: str, max_iterations: Any, groups: Groups, c: int
+) -> Directions:
+    """The best directions, by features or by products."""
     max_iterations = check_count(max_iterations, "max_iterations")
     check_choice(penalty, "penalty", ("coefficients", "norm"))
     if penalty == "norm":
@@ -254,25 +239,12 @@ def fit_directions(
     products = _products(X, options, penalty)
     mu = _check_penalty(regularization, penalty, products)
     problem = Penalised(products, mu, penalty, options.tol, max_iterations)
-    fitted = (_by_products if products.features is None else _by_features)(problem, groups, c)
-    residual = fitted.info.get("residual", 0.0)
-    if residual > options.tol:
-        warn_caller(
-            f"conjugate gradients stopped after {fitted.info['iterations']} steps at a relative residual of "
-            f"{residual:.2g}, tol is {options.tol:.2g}; a larger regularization converges sooner, max_iterations "
-            "allows more steps, a larger tol asks for less",
-            AccuracyWarning,
-        )
-    fields = {
-        "quotients": fitted.quotients,
-        "kernel": products.kernel.unbound(),
-        "regularization": mu,
-        "penalty": penalty,
-        "function": fitted.function,
-        "n_samples": len(groups.codes),
-        "info": products.info | fitted.info,
-    }
-    return fields, fitted
+    fields, means, within = (_by_products if products.features is None else _by_features)(problem, groups, c)
+    info = fields["info"]
+    if info.get("residual", 0.0) > options.tol:
+        warn_stopped(info["iterations"], info["residual"], options.tol)
+    fields |= {"kernel": products.kernel.unbound(), "regularization": mu, "penalty": penalty}
+    return fields | {"n_samples": len(groups.codes), "info": products.info | info}, means, within
 
 
 def _products(X: Rows, options: FitOptions, penalty: str) -> Products:
@@ -281,7 +253,6 @@ def _products(X: Rows, options: FitOptions, penalty: str) -> Products:
     The penalty on coefficients depends on K itself: where a shift would change K, rows are not shifted. The tolerance
     of a map is relative to the centred trace in both cases.
     """
-    check_choice(penalty, "penalty", ("coefficients", "norm"))
     kernel = fk.get_kernel(options.kernel, **options.parameters)
     if penalty == "norm" or kernel.translation != "centered":
         return products_for(X, replace(options, center=True))
@@ -300,7 +271,7 @@ def signs(means: np.ndarray) -> np.ndarray:
     return np.where(means[first, np.arange(means.shape[1])] < 0, -1.0, 1.0)
 
 
-def _by_features(problem: Penalised, groups: Groups, c: int) -> FittedDirections:
+def _by_features(problem: Penalised, groups: Groups, c: int) -> Directions:
     """D x D matrices from the moments of each group."""
     counts, missed = np.bincount(groups.codes), 0.0
     found, parts = [], [np.zeros(()), np.zeros(())]  # the scatter of what is held together, and of what is spread
@@ -329,16 +300,12 @@ def _by_features(problem: Penalised, groups: Groups, c: int) -> FittedDirections
     columns, quotients = _feature_directions(within, contrasts, second, problem.mu, c)
     weights = columns * np.sqrt(groups.degrees)
     weights = weights * signs(steps @ weights)
-    return FittedDirections(
-        problem.products.feature_function(weights, origin @ weights),
-        quotients,
-        {"residual_trace": missed},
-        steps @ weights,
-        weights.T @ within @ weights / groups.degrees,
-    )
+    function = problem.products.feature_function(weights, origin @ weights)
+    fields = {"function": function, "quotients": quotients, "info": {"residual_trace": missed}}
+    return fields, steps @ weights, weights.T @ within @ weights / groups.degrees
 
 
-def _by_products(problem: Penalised, groups: Groups, c: int) -> FittedDirections:
+def _by_products(problem: Penalised, groups: Groups, c: int) -> Directions:
     """Solves on products with K, for a block of one contrast for each group, or row, that is spread."""
     codes, origin, products = groups.codes, groups.origin, problem.products
     n, counts, held = len(codes), np.bincount(codes), codes < groups.held
@@ -367,7 +334,8 @@ def _by_products(problem: Penalised, groups: Groups, c: int) -> FittedDirections
     coefficients, score = coefficients * sign, score * sign
     centred = project(score)
     within = centred.T @ centred / groups.degrees
-    return FittedDirections(products.function(coefficients, origin @ score), quotients, info, means * sign, within)
+    function = products.function(coefficients, origin @ score)
+    return {"function": function, "quotients": quotients, "info": info}, means * sign, within
 
 
 def _check_penalty(regularization: Any, penalty: str, products: Products) -> float:
@@ -456,11 +424,8 @@ def preconditioner(products: Products, project: Projector, mu: float, on_norm: b
         return lambda R: R
     Phi = coarse @ np.eye(coarse.shape[1])
     centred = project(Phi)
-    if on_norm:
-        basis, second = centred, centred.T @ centred
-    else:
-        basis, second = Phi, Phi.T @ Phi
-    values, vectors = scipy.linalg.eigh(second)
+    basis = centred if on_norm else Phi
+    values, vectors = scipy.linalg.eigh(basis.T @ basis)
     kept = values > 1e-12 * values.max(initial=0.0)
     if not kept.any():
         return lambda R: R

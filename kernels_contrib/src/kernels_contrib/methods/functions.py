@@ -108,17 +108,15 @@ def _read_samples(record: Record, name: str, known: Known) -> np.ndarray:
     return X
 
 
-def _read_shift(record: Record, name: str, known: Known) -> np.ndarray:
-    return record.array(name, (known.get("d", 0),))
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SampleFunction(RowsFunction):
     """f(x) = sum_j coefficients_j k(x - shift, x_j) - constant, over the shifted training rows with a coefficient."""
 
     kernel: Kernel = field(metadata=stored.in_file(lambda record, name, known: known.get(name), None))
     X: Any = field(metadata=stored.in_file(_read_samples, _dense))
-    shift: np.ndarray = field(metadata=stored.in_file(_read_shift))
+    shift: np.ndarray = field(
+        metadata=stored.in_file(lambda record, name, known: record.array(name, (known.get("d", 0),)))
+    )
     coefficients: np.ndarray = field(metadata=stored.array("nk"))
     constant: np.ndarray = field(metadata=stored.array("k"))
 
@@ -152,6 +150,11 @@ class ComponentFunction(KernelFunction):
     components: fk.KPCAModel = field(metadata=stored.object_of(fk.KPCAModel, "c", lambda model: model.n_components))
     weights: np.ndarray = field(metadata=stored.array("ck"))
     constant: np.ndarray = field(metadata=stored.array("k"))
+
+    @property
+    def info(self) -> dict[str, Any]:
+        components = self.components
+        return {"method": "components", "components": components.n_components, "kpca": components.plan.method}
 
     def _values(self, X: Any, n_threads: int) -> np.ndarray:
         return fk.kpca_project(self.components, X, n_threads=n_threads) @ self.weights - self.constant

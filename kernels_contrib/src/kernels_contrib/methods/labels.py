@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from fastkpca.methods import check_numbers
+
 
 def refuse_masked(values: Any, name: str, advice: str) -> None:
     """Raise ValueError for masked entries."""
@@ -16,20 +18,15 @@ def refuse_masked(values: Any, name: str, advice: str) -> None:
 
 def real_targets(t: Any, n_samples: int) -> np.ndarray:
     """Targets (n_samples, k) of a regression, float64, from a vector or columns; classes are no targets."""
-    refuse_masked(t, "t", "drop these rows")
-    targets = np.asarray(t)
-    if targets.dtype.kind not in "fiub" or targets.ndim not in (1, 2) or len(targets) != n_samples or not targets.size:
-        hint = "; of labels, a column of zeros and ones for each class" if targets.dtype.kind in "OSU" else ""
-        raise ValueError(
-            f"t has shape {targets.shape} and type {targets.dtype}; give real numbers, shape ({n_samples},) or "
-            f"({n_samples}, k){hint}"
-        )
+    need = (
+        f"real numbers, shape ({n_samples},) or ({n_samples}, k) with k of 1 or more (of labels, a column of zeros and "
+        "ones for each class), without rows that miss some"
+    )
+    targets = check_numbers(t, "t", need, (n_samples, None) if np.ndim(t) == 2 else (n_samples,))
+    if not targets.size:
+        raise ValueError(f"t has shape {targets.shape}; give {need}")
     # in C order: sums of others are added up in another order
-    values = np.ascontiguousarray(targets, dtype=np.float64).reshape(n_samples, -1)
-    if not np.isfinite(values).all():
-        row = int(np.argwhere(~np.isfinite(values))[0][0])
-        raise ValueError(f"t contains NaN or infinity (first at row {row}); drop these rows")
-    return values
+    return np.ascontiguousarray(targets).reshape(n_samples, -1)
 
 
 def class_codes(y: Any, n_samples: int, *, least: int = 1, purpose: str) -> tuple[np.ndarray, np.ndarray]:

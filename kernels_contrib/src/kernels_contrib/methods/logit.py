@@ -34,6 +34,10 @@ class Logit:
     iterations: int
     lifts: int
 
+    @property
+    def info(self) -> dict[str, Any]:
+        return {"iterations": self.iterations, "gradient": float(self.gradient)}
+
 
 def lift_through(Phi: Any) -> Lift:
     """``lift`` for K = Phi Phi', a matrix or a linear operator; coefficients are those of the features."""

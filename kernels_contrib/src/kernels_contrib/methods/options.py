@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from fastkpca.methods import as_float, check_choice, check_count, check_weights
+from fastkpca.methods import as_float, check_choice, check_count, check_share, check_weights
 
 from ..limits import MAX_SCALED_DISTANCE
 
@@ -63,20 +64,13 @@ def row_weights(sample_weight: Any, n_samples: int, *, fit: bool = True) -> np.n
     return np.ones(n_samples) if weights is None else np.ascontiguousarray(weights)
 
 
-def _real(value: object, name: str, wanted: str) -> float:
-    number = as_float(value)
-    if number is None:
-        raise TypeError(f"{name} is {value!r}; give {wanted}")
-    return number
-
-
 def regularization_strength(value: object, reason: str = "", *, zero: bool = False) -> float:
     """A method's ``regularization``: positive, or zero where ``zero``; ``reason`` says what it is needed for."""
     wanted = ("zero or " if zero else "") + f"a positive, finite number{reason}"
-    number = _real(value, "regularization", wanted)
-    if zero and number == 0.0:
-        return number
-    if not 0.0 < number < np.inf:
+    number = as_float(value)
+    if number is None:
+        raise TypeError(f"regularization is {value!r}; give {wanted}")
+    if not 0.0 < number < np.inf and not (zero and number == 0.0):
         raise ValueError(f"regularization is {value!r}; give {wanted}")
     return number
 
@@ -97,9 +91,5 @@ def check_scale(purpose: str, mean_diagonal: float, strength: float = 0.0, large
             )
 
 
-def accuracy(value: object, name: str, wanted: str = "a number between 0 and 1, as in 1e-6") -> float:
-    """A relative accuracy of a method: between 0 and 1."""
-    number = _real(value, name, wanted)
-    if not 0.0 < number < 1.0:
-        raise ValueError(f"{name} is {value!r}; give {wanted}")
-    return number
+accuracy = partial(check_share, need="a number between 0 and 1, as in 1e-6")
+"""A relative accuracy of a method."""

@@ -52,7 +52,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -63,25 +63,6 @@ Product: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 N_STARTS = 10
 """Starts of k-means among points, of which the best goes on: scikit-learn's number before 1.4."""
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """Bounds that hold for all clusterings into k parts.
-
-    Attributes
-    ----------
-    least : float
-        No clustering costs less.
-    differing : float
-        Share of the weight in which a clustering that costs no more may differ; 1.0 where nothing is known.
-    gap : ndarray (2,)
-        Interval of lambda_(k-1) - lambda_k; zero for one part.
-    """
-
-    least: float
-    differing: float
-    gap: np.ndarray
 
 
 def share_that_may_differ(eps: float, largest: float) -> float:
@@ -170,8 +151,8 @@ def certificate(
     frame: Frame,
     between: float,
     floor: float = 0.0,
-) -> Certificate:
-    """The certificate of a clustering into k parts.
+) -> dict[str, Any]:
+    """The certificate of a clustering into k parts: fields of a ``Grouping``, labels and sizes among them.
 
     Parameters
     ----------
@@ -190,12 +171,14 @@ def certificate(
     """
     labels, weights, sizes = clustering
     least = min(max(remainder, floor), costs[1])
-    if len(sizes) == 1:  # there is no other
-        return Certificate(least, 0.0, np.zeros(2))
-    gap = np.array([bounds[0, 0] - bounds[1, 1], bounds[0, 1] - bounds[1, 0]])
-    eps = _least_eps(frame, labels, weights, sizes, between)
-    differing = share_that_may_differ(eps, float(sizes.max() / sizes.sum()))
-    return Certificate(least, differing if differing < 1.0 - 1.0 / len(sizes) else 1.0, gap)
+    gap, differing = np.zeros(2), 0.0
+    if len(sizes) > 1:  # else there is no other
+        gap = np.array([bounds[0, 0] - bounds[1, 1], bounds[0, 1] - bounds[1, 0]])
+        eps = _least_eps(frame, labels, weights, sizes, between)
+        differing = share_that_may_differ(eps, float(sizes.max() / sizes.sum()))
+        differing = differing if differing < 1.0 - 1.0 / len(sizes) else 1.0
+    fields = {"cost_bounds": np.array(costs), "least_cost": least, "differing": differing, "gap": gap}
+    return fields | {"sizes": sizes, "labels": labels}
 
 
 def indicators(labels: np.ndarray, weights: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -108,11 +108,7 @@ class Products:
         """Name of the products with K, for a model's ``info``."""
         if self.features is None:
             return {"method": "gram", "products": self.gram.products}
-        return {
-            "method": "features",
-            "n_features": self.features.shape[1],
-            "residual_trace": self.missed,
-        }
+        return {"method": "features", "n_features": self.features.shape[1], "residual_trace": self.missed}
 
     @property
     def missed(self) -> float:
@@ -145,15 +141,17 @@ class Products:
         """Rows of these numbers as the feature map takes them."""
         return Rows(self.X.source[index], self.features.shift)
 
-    def held_features(self) -> np.ndarray | None:
-        """Phi as a matrix, where it fits."""
+    def held_features(self) -> Any:
+        """Phi for many products: as a matrix, formed once, where it fits; else the operator."""
         n, d = self.features.shape
-        return np.asarray(self.features) if 8 * n * d <= HELD_BYTES else None
+        return np.asarray(self.features) if 8 * n * d <= HELD_BYTES else self.features
 
     def held_product(self) -> Callable[[np.ndarray], np.ndarray]:
-        """U -> K U, for many products: with the features formed once, where they fit."""
-        Phi = None if self.features is None else self.held_features()
-        return self.matmat if Phi is None else lambda U: Phi @ (Phi.T @ U)
+        """U -> K U, for many products."""
+        if self.features is None:
+            return self.matmat
+        Phi = self.held_features()
+        return lambda U: Phi @ (Phi.T @ U)
 
     def function_of(self, coefficients: np.ndarray, constant: np.ndarray) -> RowsFunction:
         """f(x) = sum_j coefficients_j k(x, x_j) - constant, with K as it is multiplied by."""

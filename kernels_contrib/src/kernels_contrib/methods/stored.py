@@ -105,13 +105,10 @@ def names(letter: str) -> InFile:
     """Names of the d columns, or None."""
 
     def read(record: Record, name: str, known: Known) -> tuple[str, ...] | None:
-        if record.get(name) is None:
-            return None
-        values = record.list(name)
-        if not all(isinstance(x, str) for x in values):
-            raise record.refuse(f"{name} are not strings")
-        agree(record, name, known, letter, (len(values),))
-        return tuple(values)
+        values = record.strings(name)
+        if values is not None:
+            agree(record, name, known, letter, (len(values),))
+        return values
 
     return in_file(read, lambda value: None if value is None else list(value))
 
@@ -166,8 +163,8 @@ def labels() -> InFile:
     return in_file(read, write)
 
 
-def not_stored(letter: str | None = None) -> InFile:
+def not_stored(letter: str | None = None, less: int = 0) -> InFile:
     """A field that grows with the training rows and that no prediction needs: None from a file, or an array of no
-    rows.
+    rows, with so many columns or some ``less``.
     """
-    return in_file(lambda record, name, known: None if letter is None else np.empty((0, known[letter])), None)
+    return in_file(lambda record, name, known: None if letter is None else np.empty((0, known[letter] - less)), None)

@@ -6,9 +6,8 @@ whitened, its largest singular value. Permuting the rows of one view permutes th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -115,10 +114,6 @@ def _of_matrix(X: Any, options: FitOptions, purpose: str) -> MatrixView:
     )
 
 
-def _measured(measure: Callable[[np.ndarray], Any], orders: list[np.ndarray], i: int) -> Any:
-    return measure(orders[i])
-
-
 def over_permutations(
     measure: Callable[[np.ndarray], Any], n: int, permutations: int, rng: Any, n_threads: int | None, n_bytes: int
 ) -> tuple[np.ndarray, ...]:
@@ -128,9 +123,13 @@ def over_permutations(
     """
     generator, order = check_rng(rng), np.arange(n)
     threads = max(1, min(parallel.resolve_threads(n_threads), HELD_BYTES // max(n_bytes, 1)))
+
+    def measured(orders: list[np.ndarray]) -> Iterator[Any]:
+        return parallel.run(lambda i: measure(orders[i]), len(orders), n_threads=threads)
+
     values, identity = [measure(order)], []
     for start in range(0, permutations, 4 * threads):
         orders = [generator.permutation(n) for _ in range(min(4 * threads, permutations - start))]
-        values += parallel.run(partial(_measured, measure, orders), len(orders), n_threads=threads)
+        values += measured(orders)
         identity += [np.array_equal(permuted, order) for permuted in orders]
     return np.array(values), np.array(identity, dtype=bool)

@@ -39,7 +39,7 @@ class Expected(NamedTuple):
     exploring: float = EXPLORING_PASSES
 
 
-@lru_cache(maxsize=4)  # candidates differ in what a pass costs
+@lru_cache(maxsize=8)  # candidates differ in what a pass costs
 def expected_runs(
     probe: SpectrumProbe, k: int, block: int, passes: int, tol: float, failure: float, *, trace: bool, norm: bool
 ) -> list[Expected]:

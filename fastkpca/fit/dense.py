@@ -17,7 +17,7 @@ from ..base.rounding import EPS, UNIT, rounding_factor
 from ..model.plan import Candidate, Step, total_seconds
 from ..products.blocks import TILE_ROWS
 from ..products.matrix import check_values, gram_matrix
-from ..products.rates import RATE, eigen_seconds, value_seconds
+from ..products.rates import RATE, eigen_seconds, reading_seconds, value_seconds
 from ..products.vectors import row_sums
 from ..solve.certificate import Certificate, dense_certificate
 from ..solve.small import may_be_enough, pairs_of_small, seconds_of_small
@@ -30,7 +30,8 @@ def estimate(problem: Problem) -> Candidate:
     """The candidate, with its predicted steps and memory."""
     wanted, n = problem.target.n_components, problem.data.n_samples
     few = wanted if wanted is not None and not takes_all(n, wanted) else None
-    matrix = n * n * (0.5 * value_seconds(problem.kernel, problem.data.n_features) + 1.0 / RATE.rows) + RATE.fit
+    d = problem.data.n_features
+    matrix = n * n * (0.5 * value_seconds(problem.kernel, d) + 1.0 / RATE.rows) + reading_seconds(n, d) + RATE.fit
     seconds, solver = eigen_seconds(n, few), "LAPACK"
     if takes_products(problem) and (small := seconds_of_small(n, wanted or n)) < seconds:
         seconds, solver = small, "products with it"

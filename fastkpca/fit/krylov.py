@@ -16,11 +16,12 @@ from ..base.rounding import EPS
 from ..model.plan import Candidate, RunSettings, Step, total_seconds
 from ..products.exact import ExactSummation, band_rows, kept_bytes
 from ..products.implicit import KernelMatrix, Products, kernel_matrix
-from ..products.rates import RATE, is_compiled, pass_seconds, takes_blas
+from ..products.rates import RATE, evaluation_columns, is_compiled, pass_seconds, reading_seconds, takes_blas
 from ..products.truncated import PROBE_ROWS, free_bytes
 from ..products.weighted import Entries
 from ..solve.block_krylov import GUARD_COLUMNS, KrylovResult, block_krylov
 from ..solve.costs import (
+    MAX_BLOCK_COLUMNS,
     MOST_COLUMNS,
     basis_bytes,
     check_seconds,
@@ -51,6 +52,8 @@ UNPROVED = 1.25
 """Factor on the seconds of a run that trace and norm will not prove: another candidate may replace it."""
 PRODUCT_SHARE = 2e-3
 """Fraction of tol for the error of approximate products: it enters twice, times the root of the columns."""
+WIDER, BLOCK_ROWS = 1.5, 20
+"""Least ratio to the default block at which wider ones are tried; rows for each of their columns."""
 SMALL_ROWS = 2048
 """Rows up to which compiled kernel values are cached in float64, in any number of columns."""
 SMALL_MATRIX_BYTES = 64 << 20
@@ -70,17 +73,19 @@ def estimate(problem: Problem, probe: SpectrumProbe, most_seconds: float, *, eve
     named = target.products not in ("auto", "exact")
     if named and not probe.level:
         return []  # the error that they may have follows from the largest eigenvalue
-    exact = _exact_products(problem)
-    candidate = _candidate(problem, probe, exact, None)
+    n, k = data.n_samples, components_expected(problem)
+    block = default_block_size(n, k)
+    exact = _exact_products(problem, block)
+    candidate = _exact_candidate(problem, probe, None)
     truncated = None
     if exact.seconds(LAST) < most_seconds:  # for anything in place of the search
         truncated = _truncated_offer(problem, probe, candidate.seconds)
-    candidate = candidate if truncated is None else _candidate(problem, probe, exact, truncated)
+    candidate = candidate if truncated is None else _exact_candidate(problem, probe, truncated)
     if not named and not every:
         free = replace(exact, name="free", setup=0.0, once=0.0)
-        large = data.n_samples > SMALL_ROWS or not is_compiled(kernel)
+        large = n > SMALL_ROWS or not is_compiled(kernel)
         worth = target.products == "auto" and probe.share(1) > 0.0 and large
-        if not (worth and _candidate(problem, probe, free, truncated).seconds < most_seconds):
+        if not (worth and _candidate(problem, probe, free, truncated, block).seconds < most_seconds):
             return [candidate]
     # an error of at most e in each entry moves an eigenvalue by at most n e
     share = min(probe.share(1), probe.first)
@@ -93,19 +98,39 @@ def estimate(problem: Problem, probe: SpectrumProbe, most_seconds: float, *, eve
         data,
         allowed if allowed > 0 else None,
         square=True,
-        columns=components_expected(problem) + GUARD_COLUMNS,  # they begin with a random block
+        columns=k + GUARD_COLUMNS,  # they begin with a random block
         name=target.products,
         every=every,
         reason=f": an error of e in each kernel value moves an eigenvalue by up to N e, and this is "
         f"{PRODUCT_SHARE:g} of tol times the largest eigenvalue over N",
     )
-    return [candidate if x.name == "exact" else _candidate(problem, probe, x, truncated) for x in products]
+    return [candidate if x.name == "exact" else _candidate(problem, probe, x, truncated, block) for x in products]
 
 
-def _exact_products(problem: Problem) -> ProductCandidate:
-    columns = components_expected(problem) + 10
+def _exact_products(problem: Problem, block: int) -> ProductCandidate:
     kernel, data = problem.kernel, problem.data
-    return products_for(kernel, data, data, None, square=True, columns=columns, name="exact")[0]
+    return products_for(kernel, data, data, None, square=True, columns=block, name="exact")[0]
+
+
+def _exact_candidate(problem: Problem, probe: SpectrumProbe, truncated: Offer | None) -> Candidate:
+    """Block Krylov on exact products, in blocks of the width that is predicted to take least."""
+    n, k = problem.data.n_samples, components_expected(problem)
+    stored = _in_memory(problem, _exact_products(problem, default_block_size(n, k)), k)
+    if stored is not None:
+        block = default_block_size(n, k, held=is_compiled(problem.kernel))
+        return _candidate(problem, probe, stored, truncated, block)
+    candidates = [
+        _candidate(problem, probe, _exact_products(problem, block), truncated, block)
+        for block in _block_sizes(problem, k)
+    ]
+    return min(candidates, key=lambda x: (bool(x.obstacle), x.seconds))
+
+
+def _block_sizes(problem: Problem, k: int) -> list[int]:
+    """Columns of a pass that are tried: up to as many as cost what evaluating the kernel values does."""
+    n, least = problem.data.n_samples, default_block_size(problem.data.n_samples, k)
+    most = min(k + evaluation_columns(problem.kernel, problem.data.n_features), MAX_BLOCK_COLUMNS, n // BLOCK_ROWS)
+    return [least, (least + most) // 2, most] if most > WIDER * least else [least]
 
 
 def _truncated_offer(problem: Problem, probe: SpectrumProbe, seconds: float) -> Offer | None:
@@ -120,30 +145,30 @@ def _truncated_offer(problem: Problem, probe: SpectrumProbe, seconds: float) -> 
     return problem.kernel.coarse(problem.data, target.tol)
 
 
-def _candidate(problem: Problem, probe: SpectrumProbe, product: ProductCandidate, truncated: Offer | None) -> Candidate:
+def _candidate(
+    problem: Problem, probe: SpectrumProbe, product: ProductCandidate, truncated: Offer | None, block: int
+) -> Candidate:
     kernel, data, target, limit = problem.kernel, problem.data, problem.target, problem.budget.memory
     n, exact, compiled = data.n_samples, product.name == "exact", is_compiled(kernel)
     k = components_expected(problem)  # a run whose basis is full of too few components ends, and says so
-    in_memory = _in_memory(problem, product, k) if exact else None
-    product = in_memory or product
-    held = in_memory is not None and compiled
-    block = default_block_size(n, k, held=held)
-    memory = _memory(problem, k, product.memory(block))
+    in_memory = _is_in_memory(product)
+    held = in_memory and compiled
+    memory = _memory(problem, k, block, product.memory(block))
     obstacle = _obstacle(problem, k) or footprint.too_much(memory, limit)
-    values = _float32_values(problem, memory, held=in_memory is not None) if exact else 0.0
-    extra = 0.0 if in_memory is not None else values
+    values = _float32_values(problem, memory, held=in_memory) if exact else 0.0
+    extra = 0.0 if in_memory else values
     values = values if memory + extra <= limit else 0.0
     # a pass in float32 takes half as long, and over values that it keeps the first one alone makes these
-    single = 0.5 if exact and (held or in_memory is None) else 1.0
+    single = 0.5 if exact and (held or not in_memory) else 1.0
     later = min(single * product.once, 2.0 * n * n * block / RATE.multiplications)
 
     def steps_of(expected: Expected) -> list[Step]:
         search = expected.search
-        makes = 1.0 if values and in_memory is None else search
+        makes = 1.0 if values and not in_memory else search
         slower = 1.0 if expected.proved else UNPROVED
         start = (exact or expected.proved) and not problem.rows.distributed
         steps = [
-            Step("preparation of products", product.setup),
+            Step("preparation of products", product.setup + reading_seconds(n, data.n_features)),
             Step("first block from a few rows", _start_seconds(problem, block) if start else 0.0),
             Step(f"{search:.0f} passes of the search", single * makes * product.once + (search - makes) * later),
             Step("the last in float64", LAST * product.once),
@@ -152,16 +177,16 @@ def _candidate(problem: Problem, probe: SpectrumProbe, product: ProductCandidate
         ]
         return [Step(x.name, slower * x.seconds) for x in steps]
 
-    most, c = most_passes(problem, in_memory=in_memory is not None), components_expected(problem, probe)
+    most, c = most_passes(problem, in_memory=in_memory), components_expected(problem, probe)
     semidefinite, failure = kernel.positive_semidefinite, target.failure_probability
     runs = expected_runs(probe, c, block, most, target.tol, failure, trace=semidefinite, norm=exact)
     expected = min(runs, key=lambda x: total_seconds(steps_of(x)))
     steps = steps_of(expected)
     memory += min(extra, values)
     searched = None
-    if truncated is not None and in_memory is None:
+    if truncated is not None and not in_memory:
         by_truncated = [
-            Step("preparation of products", product.setup),
+            Step("preparation of products", product.setup + reading_seconds(n, data.n_features)),
             Step("search with the truncated matrix", truncated_seconds(truncated.cost, n, k)),
             Step("passes in float64", LAST * product.once),
         ]
@@ -169,7 +194,8 @@ def _candidate(problem: Problem, probe: SpectrumProbe, product: ProductCandidate
         if total_seconds(by_truncated) < total_seconds(steps) and needed <= limit:
             steps, memory, values, searched = by_truncated, needed, 0.0, truncated
     settings = RunSettings(
-        basis=_basis_memory(problem, k, memory),
+        basis=_basis_memory(problem, k, block, memory),
+        block=block,
         pass_seconds=product.once,
         values=values,
         truncated=searched,
@@ -206,11 +232,15 @@ def _algebra_seconds(problem: Problem, product: ProductCandidate, block: int, ex
     return seconds + (min(exploring, factorising_seconds(n, 2 * block, product.once)) if factorises else exploring)
 
 
-def _memory(problem: Problem, k: int, product: float) -> float:
+def _is_in_memory(product: ProductCandidate) -> bool:
+    """True for exact products with a stored K."""
+    return product.name == "exact" and product.cost.memory > 0.0
+
+
+def _memory(problem: Problem, k: int, block: int, product: float) -> float:
     """Bytes of a basis of as many columns as a run needs at least, and the product's own."""
     data, rows = problem.data, problem.rows
     n, d = data.n_samples, data.n_features
-    block = default_block_size(n, k)
     columns = least_columns(n, k, block)
     weighted = 0.0 if rows.weights is None else 8.0 * n * (columns + 6.0)
     # the two bands of a task, what of them is packed or converted, and those of the task before, which malloc keeps
@@ -237,7 +267,11 @@ def _in_memory(problem: Problem, product: ProductCandidate, k: int) -> ProductCa
     stored = replace(product, cost=cost, setup=product.setup + product.once + size / RATE.reads, once=once)
     # stored only if a basis fits too that is large enough for a bound on the complement: without that no interval
     basis = basis_bytes(n, usual_columns(n, k, columns), columns)
-    return stored if saves and _memory(problem, k, stored.memory(columns)) + basis <= problem.budget.memory else None
+    return (
+        stored
+        if saves and _memory(problem, k, columns, stored.memory(columns)) + basis <= problem.budget.memory
+        else None
+    )
 
 
 def _float32_values(problem: Problem, memory: float, *, held: bool) -> float:
@@ -255,10 +289,9 @@ def _float32_values(problem: Problem, memory: float, *, held: bool) -> float:
     return size if saves and here and fits else 0.0
 
 
-def _basis_memory(problem: Problem, k: int, memory: float) -> float:
+def _basis_memory(problem: Problem, k: int, block: int, memory: float) -> float:
     """Bytes within the limit for the basis."""
     n = problem.data.n_samples
-    block = default_block_size(n, k)
     least = basis_bytes(n, least_columns(n, k, block), block)
     spare = max(0.0, problem.budget.memory - memory)
     return least + spare / (2.0 if problem.rows.weights is not None else 1.0)
@@ -300,10 +333,8 @@ def run(problem: Problem, candidate: Candidate, limits: RunLimits) -> Solution:
     present = PositiveWeightRows.of(problem.rows)
     rows, target, budget, kernel = present.rows, problem.target, problem.budget, problem.kernel
     n, wanted, settings = rows.n_samples, target.n_components or min(10, problem.rank), candidate.settings
-    matrix_in_memory = candidate.offer.cost.memory > 0 and candidate.name == "exact"
+    matrix_in_memory, block = _is_in_memory(candidate.offer), settings.block
     passes = most_passes(problem, in_memory=matrix_in_memory)
-    held = matrix_in_memory and is_compiled(kernel)
-    block = default_block_size(n, wanted, held=held)
     products = _products(problem, candidate, present, block)
     if settings.truncated is not None:
         products = products.with_truncated(settings.truncated, rows, budget.n_threads)

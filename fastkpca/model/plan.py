@@ -40,6 +40,8 @@ class RunSettings:
         Features that a map of pivots may have at most.
     basis : float
         Bytes for the basis of a krylov run.
+    block : int
+        Columns of its passes.
     pass_seconds : float
         Predicted for a product with a block of columns.
     rows : int
@@ -55,6 +57,7 @@ class RunSettings:
 
     features: int = 0
     basis: float = 0.0
+    block: int = 0
     pass_seconds: float = 0.0
     rows: int = 0
     values: float = 0.0

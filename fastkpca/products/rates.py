@@ -93,7 +93,7 @@ class Rates(NamedTuple):
     all_vectors: float = 4.0
     proposal: float = 1e-5
     choosing: float = 2.0
-    fit: float = 1e-3
+    fit: float = 8e-4
     a_pass: float = 6e-4
     look: float = 3e-4
     reads: float = 1e10
@@ -174,6 +174,17 @@ def pass_seconds(kernel: Kernel, n: float, m: float, d: int, columns: int, *, sq
 def value_seconds(kernel: Kernel, d: int) -> float:
     """Predicted seconds of one kernel value in a tile."""
     return 1.0 / (entry_rate(d) if is_compiled(kernel) else 1.0 / (1.0 / RATE.blocks + 2.0 * d / RATE.multiplications))
+
+
+def evaluation_columns(kernel: Kernel, d: int) -> int:
+    """Columns whose product with symmetric kernel values takes as long as evaluating these."""
+    rate = RATE.products if is_compiled(kernel) else RATE.multiplications
+    return int(0.25 * rate * value_seconds(kernel, d))
+
+
+def reading_seconds(n: float, d: int) -> float:
+    """Predicted seconds of checking, copying and summarising n rows, before anything is run."""
+    return 3.0 * n * d / RATE.rows
 
 
 def pivots_cost(rank: float, kernel_flops: float, residual: float, *, candidates: int) -> Cost:

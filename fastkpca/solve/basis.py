@@ -120,14 +120,14 @@ class Basis:
             self.lost += 2.0 * left + 2.0 * (rounding_factor(self.n) * UNIT) ** 2 * part.shape[1] * size
 
     def next_block(
-        self, ritz: RitzPairs | None, most: int, noise: float = 0.0, *, continues: bool = False
+        self, ritz: RitzPairs | None, most: int, noise: float = 0.0, *, wanted: int = 0, continues: bool = False
     ) -> np.ndarray:
         """The next orthonormal columns: the last columns of N, in a Krylov space (and at most ``most`` of them) or
-        where ``continues``; else the largest residuals of the leading Ritz vectors."""
+        where ``continues``; else the largest residuals of the leading Ritz vectors, at least those ``wanted``."""
         part = self._outside[-1][1]
         if continues or (self.is_krylov and part.shape[1] <= most) or ritz is None:
             return self.orthonormal(part, noise=noise, projected=True)
-        count = min(2 * most, len(ritz.theta))
+        count = min(max(2 * most, wanted), len(ritz.theta))
         largest = np.argsort(-ritz.squares[:count], kind="stable")[:most]
         return self.orthonormal(self.residuals(ritz.Y[:, largest]), noise=noise, projected=True)
 

@@ -206,7 +206,10 @@ def _search(A: CentredProducts, X: np.ndarray, space: Space, target: SolverTarge
     # the alternative is a run from a random block: several times the passes of an exploration, in wider blocks
     wide = _random_columns(space, target, expenses.budget.passes)
     proof = Factorisation()
-    if proof.passes_for(A, target.c, space, expenses.budget, wide) <= 3 * EXPLORING_PASSES:
+    passes = proof.passes_for(A, target.c, space, expenses.budget, wide)
+    if not target.probabilistic:  # a factorisation is the only alternative to trace and norm
+        monitor.most_extra = max(monitor.most_extra, passes)
+    if passes <= 3 * EXPLORING_PASSES:
         monitor.factorising = proof.seconds(A, target.c + space.block, space, expenses.budget)
     grow(single, X, space, monitor, expenses)
     return monitor

@@ -105,15 +105,16 @@ class Certifier(ConvergenceMonitor):
         optimistic_bound = max(float(values[min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
         optimistic_bound = max(optimistic_bound, float(values[m])) if len(values) > m else optimistic_bound
         return max(
-            min(optimistic_bound, MU_FRACTION * max(float(self.ritz.theta[c - 1]), 0.0)), self._least_complement()
+            min(optimistic_bound, MU_FRACTION * max(float(self.ritz.theta[c - 1]), 0.0)),
+            self.least_complement(self.ritz.theta),
         )
 
-    def _least_complement(self) -> float:
-        """Estimate of the lower bound |P A P|_F^2 / tr(P A P) of lambda_max(P A P).
+    def least_complement(self, theta: np.ndarray) -> float:
+        """Estimate of the lower bound |P A P|_F^2 / tr(P A P) of lambda_max(P A P), beyond eigenvalues ``theta``.
 
         In a flat spectrum it is above the Ritz values behind those wanted, which have not converged.
         """
-        info, theta = self.info(), np.maximum(self.ritz.theta, 0.0)
+        info, theta = self.info(), np.maximum(theta, 0.0)
         if info.trace is None or info.norm is None:
             return 0.0
         trace, square = info.trace[0] - float(theta.sum()), info.norm**2 - float(theta @ theta)

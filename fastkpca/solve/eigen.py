@@ -30,7 +30,8 @@ CHECK_GROWTH_FACTOR = 1.15
 """Growth of the basis since the last convergence check at which the next is due, at any cost."""
 CHECKS_FOR_PACE = 3
 """Convergence checks that set the pace: before a spectrum is called flat, before the widths are extrapolated, and as
-long as a search whose vectors have converged waits for trace or norm to bound the complement."""
+long as a search whose vectors have converged waits for trace or norm to bound the complement where a random block may
+follow."""
 
 
 def grow(A: Operator, X: np.ndarray, space: Space, monitor: ConvergenceMonitor, expenses: Expenses) -> None:
@@ -181,7 +182,9 @@ class ConvergenceMonitor:
             self.restart(space.kept or space.columns - 2 * space.block)
         if self.target.fraction is not None and self.n_checks and self.count(self.ritz.theta) is None:
             return self._widened(noise)
-        return basis.next_block(self.ritz if self.n_checks else None, space.block, noise, continues=self.continues)
+        if not self.n_checks:
+            return basis.next_block(None, space.block)
+        return basis.next_block(self.ritz, space.block, noise, wanted=self.c, continues=self.continues)
 
     def restart(self, kept: int) -> None:
         """Thick restart with ``kept`` Ritz vectors: those wanted, two more, and the largest others."""
@@ -192,7 +195,7 @@ class ConvergenceMonitor:
     def _widened(self, noise: float) -> np.ndarray:
         """Wider block, filled with random columns, while the eigenvalues do not reach the fraction asked for."""
         space, basis = self.space, self.basis
-        X = basis.next_block(self.ritz, space.block, noise)
+        X = basis.next_block(self.ritz, space.block, noise, wanted=self.c)
         extra = min(X.shape[1], space.widest - X.shape[1], space.columns - basis.size - 2 * X.shape[1])
         if extra <= 0:
             return X
@@ -215,6 +218,8 @@ class Search(ConvergenceMonitor):
     """Factor by which a pass shrinks the widths."""
     extra = 0
     """Convergence checks since the vectors have converged."""
+    most_extra: float = CHECKS_FOR_PACE
+    """Checks after which a search no longer waits for trace or norm to bound the complement."""
     low = MU_FRACTION
     """Sufficient bound on the complement, over the last wanted eigenvalue."""
 
@@ -255,21 +260,22 @@ class Search(ConvergenceMonitor):
             return False
         # a few more columns may lower the bound on the complement as well
         self.extra += 1
-        return self.extra >= CHECKS_FOR_PACE or not self._bound_falls(1)
+        more = max(self.most_extra - self.extra, 0.0) if self.most_extra > CHECKS_FOR_PACE else 1.0
+        return self.extra >= self.most_extra or not self._bound_falls(more)
 
     def _after(self) -> float:
         """Estimate of the largest eigenvalue after those of a block."""
         theta = self.ritz.theta
         return max(float(theta[min(self.space.block, len(theta)) - 1]), 0.0)
 
-    def _bound_falls(self, blocks: int) -> bool:
+    def _bound_falls(self, blocks: float) -> bool:
         """True if trace and norm do not bound the complement well now, but are expected to after ``blocks`` more
         blocks."""
         theta, c, b = self.ritz.theta, self.c, self.space.block
         enough = max(self.low * float(theta[c - 1]), self.bound_for(WIDTH_GOAL * self.target.tol))
         if float(self.expected_mu(theta)[-1]) <= enough:
             return False
-        more = np.full(blocks * b, self._after())
+        more = np.full(int(min(blocks * b, self.basis.free_columns)), self._after())
         return float(self.expected_mu(np.concatenate([theta, more]))[-1]) <= enough
 
     def _converges_in_time(self) -> bool:

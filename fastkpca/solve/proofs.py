@@ -81,7 +81,9 @@ class Sums(Proof):
         guard, enough = max(float(theta[min(len(theta), b) - 1]), 0.0), MU_FRACTION * float(theta[c - 1])
         free_columns = max(min(run.space.columns, run.A.n - 1) - len(theta), 0)
         further = np.minimum(np.maximum(values[len(theta) :], 0.0), guard)
-        further = np.append(further, np.full(free_columns, further.min(initial=guard)))[:free_columns]
+        # the last values of a search have not converged: they are below the eigenvalues
+        behind = min(max(further.min(initial=guard), run.least_complement(np.append(theta, further))), guard)
+        further = np.append(further, np.full(free_columns, behind))[:free_columns]
         predicted = run.expected_mu(np.concatenate([theta, further]))[len(theta) - 1 :]
         low = np.flatnonzero(predicted <= enough)
         columns = COLUMNS_PER_VECTOR * low[0] if len(low) else np.inf

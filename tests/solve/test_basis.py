@@ -99,6 +99,22 @@ def test_rayleigh_ritz_and_restart(wide, reserve):
     np.testing.assert_allclose(pairs.residual_gram, residuals.T @ residuals, atol=1e-13)
 
 
+def test_narrow_blocks_go_on_with_all_wanted_vectors_after_a_restart():
+    """The leading vectors converge first: their residuals are rounding, in whose place a block has random columns."""
+    rng, n, wanted = np.random.default_rng(4), 400, 30
+    values = np.concatenate([np.linspace(20.0, 10.0, 8), np.linspace(2.0, 1.5, 32), np.linspace(1.0, 0.0, n - 40)])
+    basis = Basis(n, rng)
+    X = basis.orthonormal(rng.standard_normal((n, 4)))
+    for _ in range(60):
+        basis.append(X, values[:, None] * X)
+        pairs = basis.ritz()
+        if basis.size > 60:
+            basis.restart(pairs, np.arange(44))
+            pairs = basis.ritz()
+        X = basis.next_block(pairs, 4, noise=1e-12, wanted=wanted)
+    np.testing.assert_allclose(pairs.theta[:wanted], values[:wanted], atol=1e-10)
+
+
 def test_rows_of_many_columns_are_centred_and_stored_with_the_same_bits_on_any_number_of_threads():
     X = np.random.default_rng(0).random((20_000, 48)) + 100.0
     for given in (X, X.astype(np.float32)):

@@ -81,3 +81,12 @@ def test_a_step_further_costs_no_column():
         squares = np.square(K @ V - V * np.einsum("ij,ij->j", V, K @ V)).sum(axis=0)
         assert (squares <= 1e-2 * search.ritz.squares[:3]).all()
     assert columns == [5, 8]
+
+
+def test_guaranteed_runs_go_on_until_the_norm_is_enough():
+    """The vectors have converged some passes before; a factorisation would take longer."""
+    rng = np.random.default_rng(1)
+    few = rng.random((400, 20))
+    X = few[rng.integers(0, len(few), 8000)]
+    model = fk.kpca(X, c=4, sigma=1.0, tol=0.03, guaranteed=True, method="krylov")
+    assert "factorisations" not in model.info

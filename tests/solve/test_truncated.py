@@ -133,3 +133,9 @@ def test_filter_of_a_search_holds_beyond_a_space_that_has_lost_some_of_its_vecto
         assert np.linalg.eigvalsh(P @ B @ P)[-1] - 1e-12 <= proof.bound <= 1.0 + 9.0 * (2 + 3 * lost) * 3 * lost + 1e-11
         proof.restarted()
         assert proof.certificate(None) is None
+
+
+def test_search_for_many_components_goes_on_after_its_restarts():
+    X = np.random.default_rng(10).random((2500, 3))
+    model = fk.kpca(X, c=50, sigma=0.06, tol=1e-4, method="krylov")
+    assert model.info["passes"] <= 3

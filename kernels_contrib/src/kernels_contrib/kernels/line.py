@@ -24,6 +24,10 @@ from fastkpca.base.rounding import UNIT
 from fastkpca.kernels import Cost, Offer, Summary, Summation
 from fastkpca.methods import Rows
 
+# In the flops of a ``Cost``, on one thread, by benchmarks/speed/matern.py
+PER_POINT, PER_MOMENT = 120.0, 200.0
+PER_NEW_POINT, PER_NEW_MOMENT = 450.0, 200.0
+
 
 def half_integer_coefficients(p: int) -> np.ndarray:
     """c_m m! of nu = p + 1/2: c_m = p! / (2p)! (2p - m)! / (m! (p - m)!) 2^m, all positive, c_0 = 1."""
@@ -155,9 +159,8 @@ def line_offers(p: int, scale: float, data_x: Summary, data_y: Summary, tol: flo
 
     share = points / data_x.n_samples
     cost = Cost(
-        row_flops=share * (150.0 + 100.0 * p),
-        column_flops=share * (40.0 + 60.0 * p),
-        setup_flops=700.0 * points,
+        row_flops=share * (PER_POINT + PER_MOMENT * p),  # of each column: its moments are read from memory
+        setup_flops=(PER_NEW_POINT + PER_NEW_MOMENT * p) * points,
         memory=(16.0 * (p + 1) ** 2 + 40.0 * (p + 3)) * points,
         column_memory=(16.0 * (p + 1) + 24.0) * points,
         residual=bound,

@@ -50,7 +50,10 @@ PAIR_DTYPE = np.dtype([("i", np.intp), ("j", np.intp), ("v", np.float64)])
 # In the flops of a ``Cost``, on one thread, by benchmarks/speed/matern.py
 PER_NEW_PAIR = 1200.0
 PER_WEIGHT = 6.0  # of a sparse matrix: a near pair, or a row's weight at a point of the grid
-PER_GRID_POINT = 22.0
+PER_GRID_POINT = 35.0
+PER_NEW_ROW = 200.0
+PER_NEW_WEIGHT = 50.0
+PER_EXPONENTIAL = 15.0  # of a wide Gaussian along an axis of the grid
 
 
 class Plan(NamedTuple):
@@ -345,11 +348,13 @@ def split_offers(
         return
 
     size = math.prod(plan.padded) if plan.padded else 0
-    weights = float(plan.order) ** d
+    weights, rows = float(plan.order) ** d, n if data_x is data_y else n + m
+    setup = PER_NEW_PAIR * plan.pairs + (PER_NEW_ROW + PER_NEW_WEIGHT * weights) * rows
+    setup += PER_EXPONENTIAL * plan.wide * sum(plan.padded) + 3.0 * PER_GRID_POINT * size
     cost = Cost(
         row_flops=plan.flops / n,
         column_flops=plan.flops / n,
-        setup_flops=PER_NEW_PAIR * plan.pairs + (1500.0 + 50.0 * weights) * (n + m) + 3.0 * PER_GRID_POINT * size,
+        setup_flops=setup,
         # pairs: a list that doubles, and the array of it; later the values and the matrix
         memory=4.0 * PAIR_DTYPE.itemsize * plan.pairs + 8.0 * (4.0 * size + (12.0 + 3.0 * weights) * (n + m)),
         residual=plan.error,

@@ -23,4 +23,15 @@
 ======================================  ==============================================================================
 
 The computations are in the packages below; here they are chosen and put together.
+
+Where an addition goes:
+
+- A refinement of a feature map's intervals: its predicted seconds and widths in ``growth`` (`State`), which chooses the
+  cheapest, and its run in ``feature_route`` (`_Run.after`).
+- A bound on the complement of a basis: a `Proof` with ``cost`` and ``certificate`` in ``solve.proofs``, named where
+  ``solve.block_krylov`` or ``solve.moments`` list theirs. The eigensolver takes the cheapest that suffices.
+- A kernel: a module with a class whose only required method is ``block``, and its name in ``kernels.registry``, or in
+  the entry points of another distribution. Feature maps and products that it offers (``feature_maps``,
+  ``summations``) state their costs, and the plan compares them without a change here.
+- A route: a module with ``estimate`` and ``run``, as ``dense``, named in ``planning`` (`_estimates`) and ``routes``.
 """

@@ -6,18 +6,16 @@ measured yet are taken for the best: predicted costs are then lower bounds.
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..base.protocol import Cost, Offer
 from ..base.spelling import with_suggestion
 from ..maps.toeplitz import MAX_DENSE_MODES
 from ..model.plan import Candidate, RunSettings, Step, readable_size, total_seconds
-from ..products.rates import RATE, ROW_ENTRIES, eigen_seconds
+from ..products.rates import RATE, ROW_ENTRIES, eigen_seconds, moment_seconds
 from ..solve.costs import MOST_COLUMNS, check_seconds, step_seconds
 from ..solve.moments import narrow_block
 from . import footprint
 from .convergence import expected_runs
-from .growth import refinement_costs
+from .growth import RefinementCosts
 from .narrowing import MORE_VECTORS, vectors_bytes
 from .offers import MAX_FEATURES, PivotOffer, of_at_most, offers_of_maps, offers_within, pivot_count
 from .probe import NO_PROBE, SpectrumProbe, components_expected, components_held
@@ -39,21 +37,18 @@ def estimate(problem: Problem, probe: SpectrumProbe, most_seconds: float) -> lis
         return [candidate_of(problem, problem.given_map, components_held(problem))]
     if not target.tol_is_required and target.features in ("auto", "pivots"):
         return _budgeted(problem)
-    name, most = target.features, MAX_FEATURES
-    if name == "auto" and target.method != "features":
-        most = min(most, _features_within(most_seconds, problem.data.n_samples))
-    offers = [x for x in kernel.feature_maps(problem.data, 0.0, most) if x.cost.residual == 0.0]
+    name = target.features
+    offers = [x for x in kernel.feature_maps(problem.data, 0.0, MAX_FEATURES) if x.cost.residual == 0.0]
     offers = of_at_most([x for x in offers if name in ("auto", x.name)], target.max_features)
     if target.free:
         offers = [x for x in offers if total_seconds(_steps(problem, x, probe)) <= most_seconds]
     hold = components_held(problem, probe)
     # where nothing was asked for, what does not fit is a candidate with an obstacle
-    largest = most if target.free else _largest_map(problem, hold, most, pivots=False)
+    largest = MAX_FEATURES if target.free else _largest_map(problem, hold, pivots=False)
     pivots = 0 if probe.pivots is None else _largest_map(problem, hold, pivots=True)
     offers = [x for x in offers if x.cost.moment_flops is not None or x.cost.n_features <= largest]
-    if offers and target.forced:
-        pass  # nothing could follow a map that misses tol
-    elif probe.level and (probe.share(1) > 0.0 or target.method == "features"):
+    # nothing could follow a map that misses tol, where the method was given
+    if probe.level and not (offers and target.forced) and (probe.share(1) > 0.0 or target.method == "features"):
         known = {x.name for x in offers}
         offers += [x for x in _truncated(problem, probe, largest, pivots, most_seconds) if x.name not in known]
     if not offers:
@@ -75,11 +70,6 @@ def _budgeted(problem: Problem) -> list[Candidate]:
 def _truncated(problem: Problem, probe: SpectrumProbe, largest: int, pivots: int, most_seconds: float) -> list[Offer]:
     target, data, kernel = problem.target, problem.data, problem.kernel
     residual = _residual_allowed(target.tol, probe.share(1), probe.first)
-    if target.free and 0.0 < residual < 1.0 and data.n_features == 1:
-        # on a line the order is the number of features, and the search for one in the thousands takes milliseconds
-        held = [x for x in kernel.feature_maps(data, residual, 1) if x.cost.moment_flops is not None]
-        costs = [total_seconds(_steps(problem, x, probe)) for x in held if not _misses_by_rounding(x)]
-        largest = min([largest, *(_features_within(x, data.n_samples) for x in costs)])
     pivots = min(pivots, largest)
     while True:
         offers = offers_of_maps(
@@ -163,7 +153,7 @@ def candidate_of(
     if rows:
         memory += vectors_bytes(problem.data.n_samples, hold + MORE_VECTORS)
         name = "pass over kernel values" if rows >= problem.data.n_samples else f"{rows} rows of the residual"
-        steps.append(Step(name, refinement_costs(problem).some_or_all(rows, hold + MORE_VECTORS, hold)))
+        steps.append(Step(name, RefinementCosts(problem).some_or_all(rows, hold + MORE_VECTORS, hold)))
     obstacle = footprint.too_much(memory, limit)
     if obstacle and needed(0.0) <= limit:
         held = readable_size(each * min(hold, D))
@@ -182,15 +172,10 @@ def _misses_by_rounding(offer: Offer) -> bool:
     return offer.cost.rounding > offer.cost.residual > 0.0
 
 
-def _features_within(seconds: float, n: int) -> int:
-    """Features whose second moment costs as much: of a map with more the moment alone costs more than another route."""
-    return int(min(np.sqrt(seconds * RATE.squares / n), MAX_FEATURES)) + 1
-
-
-def _largest_map(problem: Problem, hold: int, most: int = MAX_FEATURES, *, pivots: bool) -> int:
+def _largest_map(problem: Problem, hold: int, *, pivots: bool) -> int:
     """Number of features of a map that fit into memory; with the scores, where it may get more ``pivots``."""
     scores = _score_bytes(problem) if pivots else 0.0
-    most = most if problem.target.max_features is None else min(most, problem.target.max_features)
+    most = min(MAX_FEATURES, problem.target.max_features or MAX_FEATURES)
     most = min(most, problem.data.n_samples) if pivots else most
     return footprint.largest_map(
         problem.data, problem.rows, hold, problem.budget.memory, most, pivots=pivots, scores=scores
@@ -207,14 +192,11 @@ def _steps(problem: Problem, offer: Offer, probe: SpectrumProbe) -> list[Step]:
     n, d, cost = problem.data.n_samples, problem.data.n_features, offer.cost
     k, D = components_expected(problem, probe), cost.n_features
     form, reading = cost.row_flops / RATE.features, 4 * (d + ROW_ENTRIES) / RATE.rows
+    moment = moment_seconds(cost, quick=problem.takes_quick_moments)
     if cost.moment_flops is not None:
-        moment, scores = cost.moment_flops / RATE.features, k * form
-        eigen = _iterated_seconds(problem, cost, probe)
+        scores, eigen = k * form, _iterated_seconds(problem, cost, probe)
     else:
-        quick = cost.quick_flops if problem.takes_quick_moments else None
-        moment = form + (D * D / RATE.squares if quick is None else quick / RATE.products)
-        scores = form + 2.0 * D * k / RATE.multiplications
-        eigen = eigen_seconds(D, k)
+        scores, eigen = form + 2.0 * D * k / RATE.multiplications, eigen_seconds(D, k)
     return [
         Step(f"map of {D} {'pivots' if offer.name == 'pivots' else 'features'}", cost.setup_flops / RATE.features),
         Step("pass over the rows", n * (moment + reading) + RATE.fit),

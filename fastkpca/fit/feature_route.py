@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.protocol import Cost, FeatureMap, Moments
+from ..base.protocol import FeatureMap, Moments
 from ..base.rounding import EPS
 from ..maps.choosing import refined, residual_draws
 from ..maps.draws import DRAWS_PER_PASS, Draws, Reservoir
@@ -23,7 +23,7 @@ from ..maps.passes import apply, feature_moments, moments_and_draws
 from ..maps.pivots import PivotMap
 from ..maps.uncentred import second_moment
 from ..model.plan import Candidate, Step
-from ..products.rates import RATE
+from ..products.rates import RATE, moment_seconds
 from ..solve import sampled
 from ..solve.certificate import Bound
 from ..solve.complement import failure_of_attempt
@@ -42,7 +42,7 @@ from .components import (
     largest_of,
     leading_of,
 )
-from .growth import Refinement, State, cheapest_map, refinement_costs
+from .growth import Refinement, RefinementCosts, State, cheapest_map
 from .narrowing import MORE_VECTORS, Narrowed, Vectors, bounded_again, narrowed, refined_by_pass, takes_pass, vectors_of
 from .offers import PivotOffer
 from .probe import COST_FACTOR, SIZES
@@ -141,7 +141,7 @@ class _Run:
     rounds: int = 0
 
     def __post_init__(self) -> None:
-        self.costs = refinement_costs(self.problem)
+        self.costs = RefinementCosts(self.problem)
         self.settings = self.candidate.settings
         self.n_vectors = (self.problem.target.n_components or 0) + MORE_VECTORS  # eigenvectors of the map
 
@@ -216,7 +216,7 @@ class _Run:
         residual = np.zeros(n) if keeps_residuals else None
         moments, draws = _summed(feature_map, problem, residual, draws_rows=draws_rows, quick=quick)
         cost, D, pivots = self.candidate.offer.cost, feature_map.n_features, isinstance(feature_map, PivotMap)
-        seconds = self.costs.passing(D, self.n_vectors) if pivots else _moment_seconds(cost, n)
+        seconds = self.costs.passing(D, self.n_vectors) if pivots else n * moment_seconds(cost)
         self.spend(f"pass over the rows with {D} features, eigenpairs", seconds)
         left_out = Bound(moments.residual_trace, "trace")
         trace = second_moment(moments, center=target.center).trace
@@ -426,13 +426,6 @@ def _scores(found: _Pass, problem: Problem) -> Scores | None:
     return scores
 
 
-def _moment_seconds(cost: Cost, n: int) -> float:
-    """Predicted seconds of a pass with a map that is not of pivots."""
-    if cost.moment_flops is not None:
-        return n * cost.moment_flops / RATE.features
-    return n * (cost.row_flops / RATE.features + float(cost.n_features) ** 2 / RATE.squares)
-
-
 def _trace_may_do(feature_map: FeatureMap, target: Target) -> bool:
     """True if the map was chosen for a small residual trace: neither one of pivots, nor one that was given."""
     return target.tol_is_required and not (target.given_map or isinstance(feature_map, PivotMap))
@@ -460,7 +453,7 @@ def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
     trial = feature_map.quick_moments()
     if trial is None:
         return False
-    trial.update(problem.some_rows(SIZES[0].rows))
+    trial.update(problem.some_rows(SIZES[0][0]))
     return trial.error <= QUICK_SHARE * problem.target.tol * trial.trace
 
 

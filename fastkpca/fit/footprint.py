@@ -9,7 +9,6 @@ memory for them (``threads_within``), so that neither the plan nor a result depe
 from __future__ import annotations
 
 from bisect import bisect_right
-from functools import lru_cache
 
 import numpy as np
 
@@ -49,15 +48,10 @@ def _filled(n: float, width: float) -> float:
 
 def looking_bytes(rows: Rows) -> float:
     """Peak bytes of the summary of the rows, before anything is planned."""
-    return _looking_bytes(rows.page_bytes, rows.n_samples, rows.n_features, rows.step, rows.dtype.itemsize)
-
-
-@lru_cache(maxsize=16)  # a plan asks for each of its candidates
-def _looking_bytes(source: float, n: int, d: int, step: int, itemsize: int) -> float:
-    tiles = THREADS * 3.0 * 8.0 * d * min(n, step)
-    numbers = float(d) * min(n, ROWS_OF_SAMPLE)
-    sample = (8.0 + itemsize) * numbers
-    return max(tiles, sample) + source + 4e6 * _filled(n, 64.0)
+    n, d = rows.n_samples, rows.n_features
+    tiles = THREADS * 3.0 * 8.0 * d * min(n, rows.step)
+    sample = (8.0 + rows.dtype.itemsize) * float(d) * min(n, ROWS_OF_SAMPLE)
+    return max(tiles, sample) + rows.page_bytes + 4e6 * _filled(n, 64.0)
 
 
 def copies_of_rows(data: Summary, itemsize: float = 8.0) -> float:
@@ -90,15 +84,10 @@ def _moment_bytes(n: int, D: int, d: int, k: float, distributed: bool = False) -
 
     Maps of a few more features may need less, as there are fewer tasks. The estimate is made monotonic in D.
     """
-    adding = max(_adding(min(D, most), n, d, distributed) for most in (SMALL_MOMENT, D))
+    tasks = ((m, -(-n // task_rows_for(m, n, d, distributed=distributed))) for m in {min(D, SMALL_MOMENT), D})
+    adding = max(m * m * _accumulators(count) for m, count in tasks)
     solving = 2.3 + (1.0 if takes_all(D, int(k) + 1) else 0.0)
     return 8.0 * max(adding, D * D * solving) + 8.0 * D * 3.0 * min(k + 1, D)
-
-
-@lru_cache  # called with few values of D while the largest map that fits is searched for
-def _adding(D: int, n: int, d: int, distributed: bool) -> int:
-    """Numbers in all accumulators of D x D."""
-    return D * D * _accumulators(-(-n // task_rows_for(D, n, d, distributed=distributed)))
 
 
 def _choice_bytes(D: float, rows: float, d: int) -> float:

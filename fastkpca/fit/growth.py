@@ -30,8 +30,6 @@ SPECTRA = 100
 """Approximate number of eigenvalue problems of order k that are solved for each interval from rows
 (``solve.second_order``).
 """
-AIM = 0.85
-"""Fraction of the wanted width that a step has to predict, so that it mostly reaches it."""
 
 
 class Refinement(NamedTuple):
@@ -61,25 +59,26 @@ class Refinement(NamedTuple):
         return ", ".join([*steps, *([rows] if self.rows else [])])
 
 
-class RefinementCosts(NamedTuple):
-    """Seconds, on n rows: of a kernel value, of a column of a product with such a value, and more."""
+class RefinementCosts:
+    """Predicted seconds of refinements, and of the maps before them."""
 
-    n: int
-    value: float
-    column: float
-    pass_value: float
-    pass_column: float
+    def __init__(self, problem: Problem):
+        kernel, n, d = problem.kernel, problem.data.n_samples, problem.data.n_features
+        self.n, self.value = n, value_seconds(kernel, d)
+        self._pass_seconds = [pass_seconds(kernel, n, n, d, k, square=True) for k in (0, 1)]
 
     def rows(self, count: np.ndarray, k: int, c: int) -> np.ndarray:
         """Predicted seconds to sample m rows of R V and to compute the k x k matrices of the bounds on c
         eigenvalues.
         """
-        proving = SPECTRA * eigen_seconds(k, 0) + 4.0 * k * k * self.column * count
-        return np.asarray(count * (float(self.n) * (self.value + k * self.column)) + (c + 1) * proving)
+        column = 2.0 / RATE.products  # of a product with one kernel value
+        proving = SPECTRA * eigen_seconds(k, 0) + 4.0 * k * k * column * count
+        return np.asarray(count * (float(self.n) * (self.value + k * column)) + (c + 1) * proving)
 
     def whole(self, k: int) -> float:
         """Predicted seconds of a pass over the kernel values."""
-        return self.pass_value + k * self.pass_column
+        values, one_column = self._pass_seconds
+        return values + k * (one_column - values)
 
     def some_or_all(self, count: int, k: int, c: int) -> float:
         """Predicted seconds of rows of R V, or of a pass."""
@@ -160,7 +159,7 @@ class State:
     def cheapest(self, costs: RefinementCosts, width: float, before: float = 0.0) -> Refinement | None:
         """The cheapest step to intervals of this width; ``before``: seconds spent. None where no step reaches it."""
         seconds, widths, draws, rows = self._refinements(costs)
-        cost = np.where(widths <= AIM * width, seconds, np.inf)
+        cost = np.where(widths <= width, seconds, np.inf)
         i, j = np.unravel_index(np.argmin(cost), cost.shape)
         if not cost[i, j] < np.inf:
             return None
@@ -216,9 +215,3 @@ def cheapest_map(
         if step.seconds < most_seconds:
             best, most_seconds = step, step.seconds
     return best
-
-
-def refinement_costs(problem: Problem) -> RefinementCosts:
-    kernel, n, d = problem.kernel, problem.data.n_samples, problem.data.n_features
-    one, none = (pass_seconds(kernel, n, n, d, columns, square=True) for columns in (1, 0))
-    return RefinementCosts(n, value_seconds(kernel, d), 2.0 / RATE.products, none, one - none)

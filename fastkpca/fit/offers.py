@@ -16,7 +16,7 @@ from ..products.rates import RATE, pivots_cost, value_seconds
 from ..rows.summary import spread_rows
 from ..rows.view import Rows
 from ..solve.sampled import bound_flops, draws_worth
-from .growth import MOVED, Refinement, State, cheapest_map, refinement_costs
+from .growth import MOVED, Refinement, RefinementCosts, State, cheapest_map
 from .narrowing import MORE_VECTORS, takes_pass
 from .probe import SpectrumProbe
 from .problem import Problem
@@ -140,8 +140,8 @@ def _cheapest_count(problem: Problem, probe: SpectrumProbe, residual: float, mos
         return None
     if pivots is None or not pivots.held_out or not probe.share(1) > 0.0:
         return None
-    costs, c = refinement_costs(problem), (target.n_components or 0) if takes_rows else 0
-    k, (shares, beyond) = c + MORE_VECTORS, probe.resolved()
+    costs, c = RefinementCosts(problem), (target.n_components or 0) if takes_rows else 0
+    k, (shares, beyond) = c + MORE_VECTORS, probe.spectrum
     theta = np.append(shares, np.full(k + 1, beyond))[: k + 1]
     most, failure = (DRAWS_PER_PASS if target.may_use_sampled_bound else 0), target.failure_of("samples") / 4.0 or 0.5
     ranks = np.unique(np.geomspace(k + 1, max(min(n / 2.0, MAX_FEATURES), k + 1), MAPS).astype(np.intp))

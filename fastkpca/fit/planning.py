@@ -53,20 +53,21 @@ def make_plan(problem: Problem) -> Plan:
     MemoryError
         The same, where what the process may still take is the limit.
     """
+    lapack = dense.estimate(problem)
     try:
-        return _plan(problem, _candidates(problem))
+        candidates = _candidates(problem, lapack)
+        return _plan(problem, candidates, lapack)
     except NoRouteError as error:
         if not problem.budget.capped:
             raise
         raise MemoryError(f"{error}; {process_memory.describe_limit()}") from None
 
 
-def _candidates(problem: Problem) -> list[Candidate]:
+def _candidates(problem: Problem, lapack: Candidate) -> list[Candidate]:
     """Candidates of all routes that may be taken, after as many probes as are worth their cost."""
     kernel, data, target, budget = problem.kernel, problem.data, problem.target, problem.budget
     held_out = target.is_loose and target.tol_is_required
     probe, spent = NO_PROBE, 0.0
-    lapack = [dense.estimate(problem)] if target.method in ("auto", "dense") else []
     while True:
         candidates = _estimates(problem, probe, lapack)
         seconds, memory = probe_cost(kernel, data, probe.level, held_out=held_out)
@@ -74,55 +75,37 @@ def _candidates(problem: Problem) -> list[Candidate]:
         best = _best_seconds(x for x in candidates if not x.is_lower_bound)
         cheap = spent < np.inf and spent <= PROBE_FRACTION * best
         anyway = seconds <= DUPLICATES_FRACTION * best and not kernel.without_maps
-        if _is_fixed(problem, candidates) or not (cheap and memory <= budget.memory):
-            break
-        if not (anyway or _undecided(candidates, probe)):
-            break
+        # a probe changes nothing where LAPACK, a map, or its number of features was given
+        given = target.method == "dense" or problem.given_map is not None
+        given = given or (not target.tol_is_required and bool(candidates))
+        helps = not given and (anyway or _undecided(candidates, probe))
+        if not (helps and cheap and memory <= budget.memory):
+            return candidates
         probe = probed(kernel, data, probe.level, held_out=held_out, n_threads=budget.n_threads)
-    # without a probe, and without another route that fits, block Krylov is estimated all the same
-    has_candidates = probe.level or _best_seconds(candidates) < np.inf
-    return candidates if has_candidates else _with_lower_bounds(candidates + _krylov(problem, probe, candidates), probe)
 
 
-def _estimates(problem: Problem, probe: SpectrumProbe, lapack: list[Candidate]) -> list[Candidate]:
-    """Candidates by what is known so far; without a probe nothing is known of block Krylov."""
-    candidates = list(lapack)
-    if problem.target.method in ("auto", "features"):
-        candidates += feature_estimate.estimate(problem, probe, _best_seconds(lapack))
-    candidates += _krylov(problem, probe, candidates) if probe.level else []
+def _estimates(problem: Problem, probe: SpectrumProbe, lapack: Candidate) -> list[Candidate]:
+    """Candidates by what is known so far; without a probe block Krylov is estimated only where nothing else fits."""
+    method = problem.target.method
+    candidates = [lapack] if method in ("auto", "dense") else []
+    if method in ("auto", "features"):
+        candidates += feature_estimate.estimate(problem, probe, _best_seconds(candidates))
+    others = _best_seconds(candidates)
+    if method in ("auto", "krylov") and (probe.level or others == np.inf):
+        candidates += krylov.estimate(problem, probe, others)
     return _with_lower_bounds(candidates, probe)
-
-
-def _krylov(problem: Problem, probe: SpectrumProbe, others: list[Candidate]) -> list[Candidate]:
-    asked = problem.target.method in ("auto", "krylov")
-    return krylov.estimate(problem, probe, _best_seconds(others)) if asked else []
 
 
 def _best_seconds(candidates: Iterable[Candidate]) -> float:
     return min((x.seconds for x in candidates if not x.obstacle), default=np.inf)
 
 
-def _is_fixed(problem: Problem, candidates: list[Candidate]) -> bool:
-    """True if no probe changes the choice, as the method or the map was given."""
-    target = problem.target
-    if target.method != "features":
-        return target.method == "dense"
-    exact = any(x.offer is not None and not x.offer.cost.residual for x in candidates)
-    return problem.given_map is not None or exact or (not target.tol_is_required and bool(candidates))
-
-
 def _undecided(candidates: list[Candidate], probe: SpectrumProbe) -> bool:
-    """True if a probe may change the choice of the candidate.
-
-    A probe changes the predicted costs of maps and of block Krylov, but not that of LAPACK, and no lower bound falls.
-    """
+    """True if a probe may change the choice: it predicts the pivots anew, and the first one may have missed a gap."""
     possible = [x for x in candidates if not x.obstacle]
-    best = min((x for x in possible if not x.is_lower_bound), key=lambda x: x.seconds, default=None)
-    # a probe estimates the number of pivots, and few rows may miss a gap
-    if best is None or best.name == "pivots" or probe.level <= FIRST_WITH_PIVOTS:
-        return True
-    falls = [1.0 if x.is_lower_bound or x.method == "dense" else COST_FACTOR for x in possible]
-    return any(x is not best and x.seconds <= times * best.seconds for x, times in zip(possible, falls))
+    best = _best_seconds(x for x in possible if not x.is_lower_bound)
+    near = any(x.name == "pivots" and x.seconds <= COST_FACTOR * best for x in possible)
+    return near or probe.level <= FIRST_WITH_PIVOTS or best == np.inf
 
 
 def _with_lower_bounds(candidates: list[Candidate], probe: SpectrumProbe) -> list[Candidate]:
@@ -160,7 +143,7 @@ def with_every_offer(problem: Problem, plan: Plan) -> Plan:
     return replace(plan, candidates=plan.candidates + tuple(x for x in further if (x.method, x.name) not in known))
 
 
-def _plan(problem: Problem, candidates: list[Candidate]) -> Plan:
+def _plan(problem: Problem, candidates: list[Candidate], lapack: Candidate) -> Plan:
     rows = problem.rows
     best, reason = _choose(candidates, problem)
     if problem.given_map is not None:
@@ -170,15 +153,10 @@ def _plan(problem: Problem, candidates: list[Candidate]) -> Plan:
     if rows.sequential and best.method != "features":
         size = readable_size(float(problem.data.n_samples * problem.data.n_features * rows.dtype.itemsize))
         reason = f"{reason}; loads all rows ({size}), which come in order only"
-    lapack = next((x for x in candidates if x.method == "dense"), None) or dense.estimate(problem)
-    otherwise = _lapack_instead(lapack) if best.method != "dense" else ""
-    return Plan(best.method, best.name, reason, tuple(candidates), otherwise)
-
-
-def _lapack_instead(lapack: Candidate) -> str:
-    """LAPACK finds narrow intervals where a flat spectrum keeps block Krylov from them."""
+    # LAPACK finds narrow intervals where a flat spectrum keeps block Krylov from them
     limit = f" and memory_limit='{np.ceil(lapack.memory / 1e6):.0f}MB'" if lapack.obstacle else ""
-    return f"method='dense'{limit} (LAPACK, some {lapack.seconds:.2g} seconds) reaches what rounding allows"
+    otherwise = f"method='dense'{limit} (LAPACK, some {lapack.seconds:.2g} seconds) reaches what rounding allows"
+    return Plan(best.method, best.name, reason, tuple(candidates), "" if best.method == "dense" else otherwise)
 
 
 def _choose(candidates: list[Candidate], problem: Problem) -> tuple[Candidate, str]:

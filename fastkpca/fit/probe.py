@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
@@ -18,18 +17,11 @@ from ..products.rates import RATE, eigen_seconds, pivots_cost, value_seconds
 from ..rows.summary import spread_rows
 from .problem import Problem
 
-
-class Size(NamedTuple):
-    """Rows of a probe whose eigenvalues are computed; pivots, and rows that they are chosen from."""
-
-    rows: int
-    pivots: int = 0
-    sample: int = 0
-
-
-SIZES = (Size(64), Size(192, 64, 256), Size(192, 128, 512), Size(384, 256, 1024), Size(384, 512, 2048))
-"""Sizes of the probes, in their order."""
-FIRST_WITH_PIVOTS = next(i for i, size in enumerate(SIZES) if size.pivots)
+SIZES = ((64, 0), (192, 64), (192, 128), (384, 256), (384, 512))
+"""Sizes of the probes, in their order: rows whose eigenvalues are computed, and pivots."""
+ROWS_PER_PIVOT = 4
+"""Rows that the pivots of a probe are chosen from, for each pivot."""
+FIRST_WITH_PIVOTS = next(i for i, (_, pivots) in enumerate(SIZES) if pivots)
 COST_FACTOR = 4.0
 """Factor by which a further probe, or the run, may change the predicted cost of a feature map (``random_set.py``)."""
 EQUAL_FRACTION = 0.125
@@ -141,22 +133,6 @@ class SpectrumProbe:
         m = round(min(self.equal, self.n_samples / 2.0))
         return m if m > EQUAL_FRACTION * len(self.shares) and m * self.size < 1.0 else 0
 
-    def resolved(self) -> tuple[np.ndarray, float]:
-        """``spectrum``, with one value, their mean, for those that so few rows do not tell apart.
-
-        A sample of s rows spreads m equal ones from (1 - sqrt(m / s))^2 to (1 + sqrt(m / s))^2 of themselves, about
-        (Marchenko and Pastur): no gap lies between them.
-        """
-        values, s, i = self.spectrum[0].copy(), len(self.shares), self._equal
-        values[:i] = self.size
-        while i < len(values):
-            root = np.sqrt(np.arange(1, len(values) - i + 1) / s)
-            apart = np.flatnonzero(values[i] * (1.0 - root) ** 2 > values[i:] * (1.0 + root) ** 2)
-            stop = i + int(apart[0]) if len(apart) else len(values)
-            values[i:stop] = values[i:stop].mean()
-            i = stop
-        return values, self.spectrum[1]
-
 
 NO_PROBE = SpectrumProbe(np.zeros(1), None)
 """Probe of no rows, before the first one."""
@@ -166,19 +142,21 @@ def probe_cost(kernel: Kernel, data: Summary, level: int, *, held_out: bool = Fa
     """Predicted seconds and bytes of the probe of size ``SIZES[level]``, infinite where there is none; ``held_out`` as
     in ``probed``."""
     sample = len(data.sample)
-    if level >= len(SIZES) or (level and sample <= SIZES[level - 1].sample):
+    if level >= len(SIZES) or (level and sample <= ROWS_PER_PIVOT * SIZES[level - 1][1]):
         return inf, inf
-    size, value = SIZES[level], value_seconds(kernel, data.n_features)
-    seconds = RATE.look + size.rows**2 * value + eigen_seconds(size.rows, 0)
-    n, k = min(size.sample, sample), min(size.pivots, sample)
-    if kernel.positive_semidefinite and size.pivots:
+    (rows, pivots), value = SIZES[level], value_seconds(kernel, data.n_features)
+    seconds = RATE.look + rows**2 * value + eigen_seconds(rows, 0)
+    n, k = min(ROWS_PER_PIVOT * pivots, sample), min(pivots, sample)
+    if kernel.positive_semidefinite and pivots:
         # of all of the sample, of half of it and of a quarter; held-out rows take about the same time again
-        parts = (pivots_cost(size.pivots, RATE.features * value, 1.0, candidates=size.sample // x) for x in (1, 2, 4))
+        parts = (
+            pivots_cost(pivots, RATE.features * value, 1.0, candidates=ROWS_PER_PIVOT * pivots // x) for x in (1, 2, 4)
+        )
         seconds += (2.0 if held_out else 1.0) * sum(x.setup_flops for x in parts) / RATE.features
-    rows = 2.0 * data.sample.size if k else 0.0
+    copies = 2.0 * data.sample.size if k else 0.0
     features = 3.0 * k * n  # as they grow, with new ones, or these and those of the held-out rows
     drawn = 0.4 * n if held_out and k else 0.0  # different ones of n / 2 drawn: 0.394 n where all are as likely
-    numbers = rows + features + 2.0 * (k * drawn + 3.0 * drawn**2) + 5.0 * size.rows**2  # two at a time
+    numbers = copies + features + 2.0 * (k * drawn + 3.0 * drawn**2) + 5.0 * rows**2  # two at a time
     return seconds, 8.0 * numbers
 
 
@@ -203,33 +181,33 @@ def probed(
     held_out : bool
         The residual of the pivots is also computed on rows that they were not chosen from.
     """
-    size, semidefinite = SIZES[level], kernel.positive_semidefinite
-    few = spread_rows(data.sample, size.rows)
+    (n_rows, n_pivots), semidefinite = SIZES[level], kernel.positive_semidefinite
+    few = spread_rows(data.sample, n_rows)
+
+    def of_rows() -> tuple[np.ndarray, tuple[float, float], np.ndarray | None]:
+        if not spectrum:
+            return np.zeros(0), (1.0, 0.0), None
+        K = np.ascontiguousarray(kernel.block(few, few), dtype=np.float64)
+        return *_shares(K), K if semidefinite and not n_pivots else None
 
     def of_pivots() -> RankProbe | None:
-        if not (semidefinite and size.pivots):
+        if not (semidefinite and n_pivots):
             return None
         return probe_rank(
             kernel,
             data,
             residual,
             np.random.default_rng(0),
-            max_probe=size.pivots,
-            sample_rows=size.sample,
+            max_probe=n_pivots,
+            sample_rows=ROWS_PER_PIVOT * n_pivots,
             held_out=held_out,
             n_threads=n_threads,
         )
 
-    def of_rows() -> tuple[np.ndarray, tuple[float, float], np.ndarray | None]:
-        if not spectrum:
-            return np.zeros(0), (1.0, 0.0), None
-        K = np.ascontiguousarray(kernel.block(few, few), dtype=np.float64)
-        return *_shares(K), K if semidefinite and not size.pivots else None
-
     pivots, (shares, equal, values) = parallel.side_by_side(of_pivots, of_rows, n_threads=n_threads)
     positive = np.maximum(shares, 0.0)
-    if semidefinite and not size.pivots:
-        pivots = _probe_of_spectrum(positive, len(few), float(data.n_samples))
+    if semidefinite and not n_pivots:
+        pivots = _probe_of_spectrum(positive, len(few))
     negative = 0.0 if semidefinite else float(np.linalg.norm(np.minimum(shares, 0.0)))
     mean = float(kernel.diagonal(few).mean())
     return SpectrumProbe(
@@ -257,11 +235,11 @@ def components_held(problem: Problem, probe: SpectrumProbe = NO_PROBE) -> int:
     return min(n, max(50, int(1.3 * expected) + 10))
 
 
-def _probe_of_spectrum(shares: np.ndarray, n_rows: int, n_samples: float) -> RankProbe:
+def _probe_of_spectrum(shares: np.ndarray, n_rows: int) -> RankProbe:
     """As if pivots were as good as eigenvectors: what is left after k of them are the other eigenvalues."""
     left = np.append(1.0, np.cumsum(shares[::-1])[::-1][1:])
     few = int(np.count_nonzero(left > 1e-12)) + 1
-    return RankProbe(left[: min(few, n_rows // 2 + 1)], n_rows, exhausted=few <= n_rows // 2, n_samples=n_samples)
+    return RankProbe(left[: min(few, n_rows // 2 + 1)], exhausted=few <= n_rows // 2)
 
 
 def _shares(K: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:

@@ -22,7 +22,7 @@ from ..rows.view import Rows
 
 WORTH_ASKING = 3e-3
 """Seconds of a product, or of a map, below which the kernel is not asked what else it offers: that takes up to a few
-milliseconds."""
+milliseconds (for 20,000 rows of one column the fit takes 1.3 times as long without)."""
 
 
 @dataclass(frozen=True)

@@ -154,9 +154,9 @@ def kpca_select(
     candidates = _resolved(candidates, rows, n_threads)
     criterion = _criterion(criterion, candidates, max(numbers), rows.n_features, labels is not None)
     size = max(MAP_FEATURES, 3 * max(numbers)) if max_features is None else check_count(max_features, "max_features")
-    split = _Split(_folds(labels, rows.n_samples, folds, generator), _halves(rows.n_samples, generator))
+    fold, half = _folds(labels, rows.n_samples, folds, generator), _halves(rows.n_samples, generator)
     size = min(max(size, max(numbers)), rows.n_samples)
-    task = _Task(rows, numbers, split, labels, classifier, size, n_threads)
+    task = _Task(rows, numbers, fold, half, labels, classifier, size, n_threads)
     criteria = ["reconstruction", "stability"]
     criteria += ["preimage"] * (criterion == "preimage") + ["score"] * (labels is not None)
     measured = []
@@ -346,13 +346,6 @@ def _criterion(criterion: str | None, candidates: list[Kernel], c: int, d: int, 
 # The folds and the halves
 
 
-class _Split(NamedTuple):
-    """Fold of each row, (N,), and its half in each halving, (halvings, N)."""
-
-    fold: np.ndarray
-    half: np.ndarray
-
-
 def _folds(labels: np.ndarray | None, n: int, folds: int, rng: np.random.Generator) -> np.ndarray:
     """Folds of equal size; with labels every class is dealt out evenly."""
     order = rng.permutation(n)
@@ -379,11 +372,12 @@ class _Components(NamedTuple):
 
 @dataclass(frozen=True)
 class _Task:
-    """Inputs that all kernels share."""
+    """Inputs that all kernels share: ``fold`` (N,) of each row, and its ``half`` (halvings, N) in each halving."""
 
     rows: Rows
     numbers: list[int]
-    split: _Split
+    fold: np.ndarray
+    half: np.ndarray
     labels: np.ndarray | None
     classifier: Any
     max_features: int
@@ -395,9 +389,9 @@ class _Task:
         operator = self._features(kernel, model)
         with parallel.blas_threads():
             Phi = operator @ np.eye(operator.shape[1])
-            held = [self.split.fold == i for i in range(int(self.split.fold.max()) + 1)]
+            held = [self.fold == i for i in range(int(self.fold.max()) + 1)]
             parts = [_components_of(Phi[~rows], self.numbers[-1]) for rows in held]
-            halves = [self._overlaps(Phi, half) for half in self.split.half]
+            halves = [self._overlaps(Phi, half) for half in self.half]
         diagonal = gram(self.rows.source, kernel, n_threads=self.n_threads).diagonal()
         left_out = np.maximum(diagonal - (Phi**2).sum(axis=1), 0.0)
         measured = {

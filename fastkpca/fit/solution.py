@@ -114,13 +114,6 @@ class Solution:
         return model
 
 
-class Kept(NamedTuple):
-    """Number of components that are kept, and the text of a warning where more were asked for."""
-
-    number: int
-    fewer: str = ""
-
-
 def number_kept(
     eigenvalues: np.ndarray,
     floor: float,
@@ -130,8 +123,10 @@ def number_kept(
     n_samples: int,
     above: float | np.ndarray = 0.0,
     most: int | None = None,
-) -> Kept:
-    """Number of components to keep; eigenvalues at most ``floor`` are zero to rounding, or negative.
+) -> tuple[int, str]:
+    """Number of components to keep, and the text of a warning where more were asked for ("" else).
+
+    Eigenvalues at most ``floor`` are zero to rounding, or negative.
 
     ``above``: bound on the excess of the true eigenvalues over these (over zero, for further ones), for the warning.
     ``most``: axes that are known, where these are fewer.
@@ -142,11 +137,11 @@ def number_kept(
         unseen = largest if kernel.positive_semidefinite and float(np.max(above)) > 10 * floor else 0.0
         raise NoVarianceError(_no_variance(kernel, n_samples, unseen), largest)
     if c is None:
-        return Kept(positive)
+        return positive, ""
     if (wanted := target.n_components) is not None:
         if positive >= wanted:
-            return Kept(wanted)
-        return Kept(positive, _fewer(eigenvalues, floor, wanted, positive, kernel, above))
+            return wanted, ""
+        return positive, _fewer(eigenvalues, floor, wanted, positive, kernel, above)
     if not total > 0:
         raise ValueError(
             f"c={c}: there is no fraction of the variance to explain, the trace of the centred Gram matrix of "
@@ -155,8 +150,8 @@ def number_kept(
     share = np.cumsum(eigenvalues[:positive]) / total
     enough = np.flatnonzero(share >= c * (1 - 1e-12))
     if len(enough):
-        return Kept(int(enough[0]) + 1)
-    return Kept(
+        return int(enough[0]) + 1, ""
+    return (
         positive,
         f"c={c}: the {positive} components found explain {100 * share[-1]:.6g} % for certain, less than asked for; "
         "method='dense' keeps more, or with method='krylov' more passes (max_passes), with method='features' a smaller "

@@ -24,47 +24,25 @@ class RankProbe:
     ----------
     curve : ndarray
         Predicted residual trace over trace after 0, 1, 2, ... pivots.
-    n_rows : int
-        Rows of the sample.
     exhausted : bool
         The residual after the last pivot of the curve is rounding alone.
     held_out : tuple of (int, float, float)
         After m pivots, on rows that they were not chosen from: m, residual trace over trace, and an estimate of
         the largest eigenvalue of the residual, over its trace.
-    n_samples : float
-        All rows, of which these are a sample.
     of_fewer : tuple of ndarray
         The same curve on a quarter of the sample, and on half of it: more rows need more pivots.
+    doublings : float
+        Binary logarithm of the number of all rows over those of the sample.
     """
 
     curve: np.ndarray
-    n_rows: int
     exhausted: bool
     held_out: tuple[tuple[int, float, float], ...] = ()
-    n_samples: float = np.inf
     of_fewer: tuple[np.ndarray, ...] = ()
+    doublings: float = 0.0
 
     def rank(self, tol: float) -> float:
         """Number of pivots predicted for ``tol``; beyond the curve extrapolated, inf where it does not fall."""
-        if self.held_out:
-            ranks, of_curve = np.geomspace(1.0, 1e5, 400), self._rank_of_curve(tol)
-            enough = np.flatnonzero(self.held_out_residual(ranks) <= tol)
-            held_out = float(np.ceil(ranks[enough[0]])) if len(enough) else np.inf
-            return max(min(held_out, float(np.ceil(of_curve + self._far_rows(tol)))), of_curve)
-        return self._rank_of_curve(tol)
-
-    def _far_rows(self, tol: float) -> float:
-        """Pivots that bring what is left of other rows to ``tol``, where it is that of a few far ones.
-
-        Each takes the largest eigenvalue's share of what is left. There are more such rows than in the sample, as there
-        are more rows.
-        """
-        _, left, share = self.held_out[1]
-        if not 0.0 < tol < left or not share < 1.0:
-            return 0.0 if left <= tol else np.inf
-        return self.n_samples / self.n_rows * np.log(left / tol) / -np.log1p(-share)
-
-    def _rank_of_curve(self, tol: float) -> float:
         return float(np.ceil(self._rank_of_sample(tol) * self._growth(tol)))
 
     def _growth(self, tol: float) -> float:
@@ -78,7 +56,7 @@ class RankProbe:
             return 1.0
         quarter, half, whole = (int(np.count_nonzero(x > reached)) for x in (*self.of_fewer, self.curve))
         added, before = max(whole - half, 0), max(half - quarter, 1)
-        doublings = np.arange(1.0, np.log2(max(self.n_samples / self.n_rows, 1.0)) + 1.0)
+        doublings = np.arange(1.0, self.doublings + 1.0)
         return 1.0 + added / max(whole, 1) * float(np.sum(min(added / before, 1.0) ** doublings))
 
     def _rank_of_sample(self, tol: float) -> float:
@@ -164,14 +142,13 @@ def probe_rank(
     held_out: bool = False,
     n_threads: int = 1,
 ) -> RankProbe:
-    """Pivots to ``tol``, at most ``max_probe`` of them, on ``sample_rows`` (at most 2048) rows of the sample.
+    """Pivots to ``tol``, at most ``max_probe`` of them, on ``sample_rows`` rows of the sample.
 
     ``held_out``: compute their residual on other rows, too.
     """
     S, others = summary.sample, summary.sample[:0]
-    size = min(sample_rows, 2048)
-    if len(S) > size:
-        chosen = np.sort(rng.choice(len(S), size, replace=False))
+    if len(S) > sample_rows:
+        chosen = np.sort(rng.choice(len(S), sample_rows, replace=False))
         S, others = S[chosen], np.delete(S, chosen, axis=0)
     n = len(S)
     diagonal = diagonal_of(kernel, S)
@@ -187,7 +164,8 @@ def probe_rank(
         others = np.delete(S, selection.index, axis=0)
     spread = np.linspace(0, len(others) - 1, min(n, len(others))).astype(np.intp)
     of_held_out = _held_out_residuals(kernel, S, others[spread], selection, rng, n_threads) if held_out else ()
-    return RankProbe(curve, n, selection.exhausted, of_held_out, float(summary.n_samples), tuple(fewer))
+    doublings = float(np.log2(summary.n_samples / n))
+    return RankProbe(curve, selection.exhausted, of_held_out, tuple(fewer), doublings)
 
 
 def _curve(kernel: Kernel, S: np.ndarray, tol: float, max_probe: int, n_threads: int) -> np.ndarray:

@@ -180,6 +180,15 @@ def value_seconds(kernel: Kernel, d: int) -> float:
     return 1.0 / (entry_rate(d) if is_compiled(kernel) else 1.0 / (1.0 / RATE.blocks + 2.0 * d / RATE.multiplications))
 
 
+def moment_seconds(cost: Cost, *, quick: bool = False) -> float:
+    """Predicted seconds of one row's part of the second moment of a map; ``quick``: from fewer sums, where it can."""
+    if cost.moment_flops is not None:
+        return cost.moment_flops / RATE.features
+    full = float(cost.n_features) ** 2 / RATE.squares
+    products = cost.quick_flops / RATE.products if quick and cost.quick_flops is not None else full
+    return cost.row_flops / RATE.features + products
+
+
 def evaluation_columns(kernel: Kernel, d: int) -> int:
     """Columns whose product with symmetric kernel values takes as long as evaluating these."""
     rate = RATE.products if is_compiled(kernel) else RATE.multiplications

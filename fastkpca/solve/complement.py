@@ -11,8 +11,6 @@ intervals of any of them; ``proofs`` predicts the cost of each.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ..base.rounding import UNIT, factorisation_error, unit_roundoff
@@ -33,20 +31,18 @@ def deterministic_bound(ritz: RitzBlock, matrix: MatrixInfo) -> Bound:
     return min(trace_bound(ritz, matrix), frobenius_bound(ritz, matrix), key=lambda bound: bound.mu)
 
 
-class Gap(NamedTuple):
-    """Gap between the first ``columns`` Ritz values and the others, with a ``bound`` inside it for the others.
+def gap_behind(theta: np.ndarray, squares: np.ndarray, c: int) -> tuple[float, int, float]:
+    """The gap with the narrowest predicted intervals; ``squares`` are the squared residual norms of all Ritz vectors.
 
-    ``width``: predicted width of the intervals once the bound is proved; infinite where there is no gap.
+    Returns
+    -------
+    width : float
+        Predicted width of the intervals, once the bound is proved; infinite where there is no gap.
+    columns : int
+        Number of Ritz values above the gap.
+    bound : float
+        Bound inside the gap, for all others.
     """
-
-    columns: int
-    bound: float
-    width: float
-
-
-def gap_behind(theta: np.ndarray, squares: np.ndarray, c: int) -> Gap:
-    """The gap with the narrowest predicted intervals; ``squares`` are the squared residual norms of all Ritz
-    vectors."""
     last = float(theta[c - 1])
     p = np.arange(min(c + 1, len(theta) - 1), len(theta))  # one more: a gap behind the last bounds its angle
     p = p[(theta[p] <= (1.0 - GAP_FRACTION) * last) & (p >= c)]
@@ -57,8 +53,8 @@ def gap_behind(theta: np.ndarray, squares: np.ndarray, c: int) -> Gap:
         widths = np.where(theta[p] + above < bounds, 2.0 * np.cumsum(squares)[p - 1] / (last - theta[p]), np.inf)
         best = int(np.argmin(widths))
         if widths[best] < np.inf:
-            return Gap(int(p[best]), float(bounds[best]), float(widths[best]))
-    return Gap(0, np.inf, np.inf)
+            return float(widths[best]), int(p[best]), float(bounds[best])
+    return np.inf, 0, np.inf
 
 
 def failure_of_attempt(total: float, attempt: int) -> float:

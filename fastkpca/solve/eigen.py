@@ -251,7 +251,8 @@ class Search(ConvergenceMonitor):
         self.check_pace(width)
         unproved = float(self.expected_mu(theta)[-1]) > theta[c - 1]
         if self.factorising < np.inf and unproved:
-            if gap_behind(theta, self.ritz.squares, c).width > goal * theta[0]:
+            width, *_ = gap_behind(theta, self.ritz.squares, c)
+            if width > goal * theta[0]:
                 return False
             # an unknown norm is computed in the pass in float64 at no further cost
             if self.factorising <= CHECKS_FOR_PACE * self.pass_seconds() or self.A.expected_sums()[1] is None:

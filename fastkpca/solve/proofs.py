@@ -347,9 +347,9 @@ class Factorisation(Proof):
     def _gap(self, run: Certifier) -> tuple[int, float] | None:
         """(k, mu): number of Ritz vectors, and bound on their complement with which the intervals meet tol; or None."""
         theta, squares, c, tol = run.eigenvalues()[: run.basis.size], run.ritz.squares, run.c, run.target.tol
-        gap = gap_behind(theta, squares, c)
-        if gap.width <= 0.9 * tol * theta[0]:
-            return gap.columns, gap.bound
+        width, columns, bound = gap_behind(theta, squares, c)
+        if width <= 0.9 * tol * theta[0]:
+            return columns, bound
         wanted = sufficient_bound(run)
         moving = theta[c:][squares[c:] > (GAP_FRACTION * theta[c - 1]) ** 2]
         return (len(theta), wanted) if wanted > max(run.optimistic_bound(), moving.max(initial=0.0)) else None

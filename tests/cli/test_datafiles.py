@@ -443,6 +443,8 @@ def test_a_line_of_tabs_is_a_row_of_missing_values(text, reader):
     assert table.X.tolist() == [[1, 2], [3, 4]] and table.kept.tolist() == [True, False, True, False]
     assert table.notes == ["2 of 4 rows have missing values and are left out: lines 4, 6"]
     assert tables.read(content).n_rows == 2  # empty lines at the end of an export
+    named = tables.read(text("a\twho\tb\n1\tu\t2\n\t#v\t3\n \t# \t4\n"), id_column="who", allow_missing=True)
+    assert named.identifiers.tolist() == ["u", "#v", "#"] and named.X[:, 1].tolist() == [2, 3, 4]
 
 
 def in_hdf5(path, X):

@@ -150,6 +150,53 @@ def test_refused(tmp_path, reader, kind):
     assert "\n" not in str(refused.value)
 
 
+WORDS = ["u", "v w", '"a,b"', '"l\nm"', '"q""r"', "#z", "", " "]
+SLIPS = ["", "NA", "nan", "inf", "x", "1_0", "1e400", "#c", '"', '5" pipe', '"a\nb"', "'1'", " "]
+
+
+def messy(rng):
+    """(a text table with slips of all kinds, which of its columns are words)."""
+    delimiter, width = rng.choice([",", ";", "\t", " "]), int(rng.integers(1, 6))
+    words = rng.random(width) < 0.25
+
+    def cell(is_word):
+        if rng.random() < 0.01:
+            return rng.choice(SLIPS)
+        number = repr(float(rng.choice([rng.random(), rng.integers(-99, 99), rng.random() * 1e-9])))
+        return rng.choice(WORDS if is_word else [number] * 8 + [f" {number}", f"{number} ", f'"{number}"'])
+
+    lines = [delimiter.join(f"c{i}" for i in range(width))] * int(rng.integers(2))
+    for _ in range(int(rng.integers(1, 60))):
+        row = [cell(is_word) for is_word in words] + ["1"] * (rng.random() < 0.003)
+        lines.append(delimiter.join(row[:-1] if rng.random() < 0.003 else row))
+        lines += [rng.choice(["", "  ", "# a, b", "\t", "  # c"])] * (rng.random() < 0.02)
+    return rng.choice(["\n", "\r\n", "\r"]).join(lines) + "\n", np.flatnonzero(words) + 1
+
+
+def test_small_and_large_files_are_read_alike(tmp_path, attack, monkeypatch):
+    """csv of the standard library reads the ones and pandas the others: the same values, names and lines, or the same
+    refusal."""
+    rng, path, read = attack.rng("messy tables"), tmp_path / "x.csv", 0
+    for _ in range(attack.count(5000)):
+        content, words = messy(rng)
+        path.write_text(content, newline="")
+        named, *skipped = map(str, words) if len(words) and rng.random() < 0.5 else (None, *map(str, words))
+        options = {"id_column": named, "skip_columns": skipped or None, "allow_missing": rng.random() < 0.7}
+        found = []
+        for size in (len(content), textfiles.SMALL_FILE + 1):
+            monkeypatch.setattr(textfiles.os.path, "getsize", lambda path, size=size: size)
+            try:
+                table = tables.read(path, **options)
+            except DataFileError as error:
+                found.append(str(error))
+            else:
+                lines = table.lines(np.arange(table.n_rows))
+                found.append((np.asarray(table.X).tobytes(), np.array(table.identifiers).tolist(), lines))
+                read += 1
+        assert found[0] == found[1], content
+    assert read > attack.count(5000) // 3
+
+
 def test_missing_words_are_faults_where_values_may_not_be_missing(tmp_path, reader):
     (tmp_path / "x.csv").write_bytes(of("a,b", *ROWS, "-999,1"))
     assert tables.read(tmp_path / "x.csv").X[3, 0] == -999

@@ -105,11 +105,25 @@ def repeated():
     return X, {"c": 5, "sigma": 1.0, "tol": 0.03, "guaranteed": True}
 
 
+def few_columns():
+    """The same in eight columns, where products look cheaper until a larger probe has met all rows."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 8))[rng.integers(0, 400, 20_000)]
+    return X, {"c": 5, "sigma": 1.0, "tol": 0.03, "guaranteed": True}
+
+
+def smooth():
+    """Without a probe nothing is known of pivots, and the smallest known map is chosen."""
+    return np.random.default_rng(0).random((20_000, 8)), {"c": 5, "sigma": 2.0, "tol": 1e-4}
+
+
 @pytest.mark.parametrize(
     ("make", "owner", "name", "off"),
     [
         (wide, probe.SpectrumProbe, "residual_of_rows", np.inf),
         (repeated, planning, "DUPLICATES_FRACTION", 0.0),
+        (few_columns, planning, "COST_FACTOR", 1.0),
+        (smooth, planning, "PROBE_FRACTION", 0.0),
     ],
 )
 def test_each_rule_decides_a_case(make, owner, name, off):

@@ -18,7 +18,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 from typing import Any, NoReturn
 
 import numpy as np
@@ -141,7 +141,8 @@ class TextFile:
             self.delimiter = delimiter or (mark[1] if mark else cells.detect_delimiter(lines, reading.decimal))
         self.spaced = self.delimiter is None or any(f"{self.delimiter} " in line for line in lines)
         self.first_line = self.above + 1
-        numbers, rows = map(list, zip(*islice(self._records(), len(sample))))
+        in_sample = takewhile(lambda record: record[0] <= sample[-1][0], self._records())
+        numbers, rows = map(list, zip(*in_sample))
         self._set_columns(numbers, rows)
         if reading.decimal == "," and self.n_columns == 1:
             self._refuse_separating_commas(lines)
@@ -319,7 +320,7 @@ class TextFile:
             options = {"na_values": dict.fromkeys(taken, words)}
         last = self.n_columns - 1 - self.open_end  # a line that is short has no value there
         with self._errors(), self.opener(self.path, "rb") as file:
-            text = io.TextIOWrapper(_LineLimit(file, self._most), self.encoding, _ESCAPED, newline="")  # type: ignore[type-var]
+            text = io.TextIOWrapper(_LineLimit(file, self._most), self.encoding, _ESCAPED)  # type: ignore[type-var]
             for _ in range(self.first_line - 1):
                 text.readline()
             tables = pandas.read_csv(
@@ -383,14 +384,14 @@ class TextFile:
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         """(line number from 1, line) of everything that is neither blank nor a comment."""
-        # tabs that part missing values make no blank line
+        # tabs that part missing values make no blank line, and no comment of what begins with # behind them
         blank = " \r\n" if self.allow_missing and self.delimiter == "\t" else None
         text = {"mode": "rt", "encoding": self.encoding, "errors": _ESCAPED}
         with self._errors(), self.opener(self.path, **text) as file:
             for number, line in enumerate(iter(partial(file.readline, self._most + 1), ""), 1):
                 if len(line) > self._most:
                     raise self._too_long(f"line {number} has")
-                if number > self.above and line.strip(blank) and not line.lstrip().startswith("#"):
+                if number > self.above and line.strip(blank) and not line.lstrip(blank).startswith("#"):
                     yield number, line
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:

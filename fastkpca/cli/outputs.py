@@ -34,7 +34,8 @@ def check_ending(what: str, path: str | None, *endings: str) -> None:
     """Before any work: a file is called what it will be, and what writes it is installed."""
     if path is None:
         return
-    if not path.lower().endswith(endings):
+    name = os.path.basename(path).lower()
+    if not name.endswith(endings) or name in endings:
         raise Refused(f"{what} are written as {', '.join(endings)}, which {path!r} does not end with")
     if path.lower().endswith(".xlsx"):
         write.require_openpyxl()

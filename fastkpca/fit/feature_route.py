@@ -55,8 +55,6 @@ OUTGROWN = 1.5
 ROUNDS = 3
 """Largest number of rounds that add pivots and run another pass, and of sampled bounds in each round, `first_bound`
 included (one more for given landmarks)."""
-TRACE_FOR_SAMPLE = 30.0
-"""Trace of what is left, over its largest eigenvalue: less than that is common on real data."""
 BUDGET_SHARE = 0.3
 """Fraction of the predicted seconds, where the number of features was given, for bounds on their residual
 (``benchmarks/speed/loose.py``: a quarter more in all)."""
@@ -372,17 +370,15 @@ class _Run:
             return feature_map
         trace = kernel_trace(moments)
         # the trace that is needed, if the largest eigenvalue falls as it does (with more pivots it falls faster)
-        wanted, share = moments.residual_trace / found.times_too_large(target), 0.5
+        wanted = moments.residual_trace / found.times_too_large(target)
         if self.rounds == ROUNDS:
             wanted = target.tol * largest_of(found.leading[0])
-        elif target.may_use_sampled_bound and found.draws is not None and found.left_out.form == "trace":
-            share = TRACE_FOR_SAMPLE  # no sample could bound it: aim at a trace at which one can
         most = min(self.settings.features, _most_pivots(feature_map.n_features))
         most = self.costs.pivots_within(self.expenses.seconds_left, self.n_vectors, most)
         return refined(
             feature_map,
             problem.rows,
-            tol=share * wanted / trace,
+            tol=0.5 * wanted / trace,
             max_features=most,
             rng=problem.rng,
             seen=None if found.draws is None else (trace, found.draws.only(slice(DRAWS_PER_PASS))),

@@ -204,6 +204,7 @@ USAGE = [
         (("fit", "x.csv", "--columns", "a,b", "-o", "-"), "a model is written into a file"),
         (("fit", "x.csv", "--columns", "a,b", "--scores", "s.ods"), "which 's.ods' does not end with"),
         (("fit", "x.csv", "--columns", "a,b", "--plot", "s.xyz"), "which 's.xyz' does not end with"),
+        (("fit", "x.csv", "--columns", "a,b", "--plot", ".png"), "which '.png' does not end with"),
         (("fit", "x.csv", "--columns", "a,b", "-o", "no/m.kpca"), "the folder of 'no/m.kpca' does not exist"),
         (("fit", "x.csv", "--columns", "a,b", "-o", "."), "is a folder"),
         (("fit", "x.csv", "--columns", "a,b", "-o", "x.csv", "--force"), "the same file as the input 'x.csv'"),

@@ -389,6 +389,15 @@ def test_neighbours_where_similarities_are_those_of_a_kernel():
     assert spectral_clustering(ROWS, k=2, affinity="nearest_neighbors", n_neighbors=5).kernel.by_number
 
 
+def test_a_bound_on_the_number_of_groups_where_it_is_given():
+    with pytest.raises(ValueError, match="max_groups=5 bounds a number of groups that is searched; drop it, or k=2"):
+        spectral_clustering(ROWS, sigma=1.0, k=2, max_groups=5)
+    assert spectral_clustering(ROWS, sigma=1.0, k=2).n_groups == 2
+    assert spectral_clustering(ROWS, sigma=1.0, max_groups=5).n_groups <= 5
+    with pytest.raises(ValueError, match="max_groups"):
+        spectral_clustering(ROWS, sigma=1.0, max_groups=0)
+
+
 def test_a_penalty_that_takes_variances_beyond_float64():
     with pytest.raises(ValueError, match="regularization is 1.7e.308, .* give a smaller one"):
         kernel_fisherfaces(ROWS, HALVES, "gaussian", sigma=1.0, regularization=1.7e308)

@@ -60,6 +60,8 @@ __all__ = ["DiffusionModel", "SpectralModel", "diffusion_map", "neighbor_graph",
 AFFINITIES = ("kernel", "nearest_neighbors")
 N_NEIGHBORS = 10
 """Neighbours of a row in its graph: scikit-learn's default."""
+MAX_GROUPS = 10
+"""Groups, at most, where their number is searched."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -328,7 +330,7 @@ def spectral_clustering(
     *,
     affinity: str = "kernel",
     n_neighbors: int | None = None,
-    max_groups: int = 10,
+    max_groups: int | None = None,
     tol: float | None = None,
     method: str = "auto",
     max_features: int | None = None,
@@ -358,7 +360,8 @@ def spectral_clustering(
         that of a precomputed matrix.
     n_neighbors : int, optional
         Of "nearest_neighbors", 10 by default; a row itself is the first.
-    max_groups : int
+    max_groups : int, optional
+        10 by default; refused where k is given.
     tol : float, optional
         Width of the intervals around eigenvalues. By default 1e-6; without a target where ``max_features`` is given.
     method : {"auto", "dense", "features", "krylov"}
@@ -402,7 +405,13 @@ def spectral_clustering(
         raise ValueError(f"n_neighbors={n_neighbors} is of affinity='nearest_neighbors'; give that too, or drop it")
     X = training_rows(X, "spectral_clustering")
     n = X.shape[0]
-    most = group_count(min(check_count(max_groups, "max_groups"), n - 1) if k is None else k, n)
+    if k is None:
+        count = check_count(MAX_GROUPS if max_groups is None else max_groups, "max_groups")
+        most = group_count(min(count, n - 1), n)
+    elif max_groups is None:
+        most = group_count(k, n)
+    else:
+        raise ValueError(f"max_groups={max_groups} bounds a number of groups that is searched; drop it, or k={k}")
     options = {"tol": tol, "method": method, "max_features": max_features, "n_threads": n_threads, "rng": rng}
     gram = _similarities(X, kernel, n_threads, rng, kernel_parameters)
     wanted = most + 2  # beyond that of the last group one for its gap, and one that bounds all others

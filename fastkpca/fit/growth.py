@@ -30,6 +30,8 @@ SPECTRA = 100
 """Approximate number of eigenvalue problems of order k that are solved for each interval from rows
 (``solve.second_order``).
 """
+AIM = 0.85
+"""Fraction of the wanted width that a step has to predict, so that it mostly reaches it."""
 
 
 class Refinement(NamedTuple):
@@ -159,7 +161,7 @@ class State:
     def cheapest(self, costs: RefinementCosts, width: float, before: float = 0.0) -> Refinement | None:
         """The cheapest step to intervals of this width; ``before``: seconds spent. None where no step reaches it."""
         seconds, widths, draws, rows = self._refinements(costs)
-        cost = np.where(widths <= width, seconds, np.inf)
+        cost = np.where(widths <= AIM * width, seconds, np.inf)
         i, j = np.unravel_index(np.argmin(cost), cost.shape)
         if not cost[i, j] < np.inf:
             return None

@@ -140,7 +140,8 @@ def with_every_offer(problem: Problem, plan: Plan) -> Plan:
         if target.method in ("auto", "krylov"):
             further += krylov.estimate(problem, probe, np.inf, every=target.products == "auto")
     known = {(x.method, x.name) for x in plan.candidates}
-    return replace(plan, candidates=plan.candidates + tuple(x for x in further if (x.method, x.name) not in known))
+    further = [x for x in _with_lower_bounds(further, probe) if (x.method, x.name) not in known]
+    return replace(plan, candidates=(*plan.candidates, *further))
 
 
 def _plan(problem: Problem, candidates: list[Candidate], lapack: Candidate) -> Plan:

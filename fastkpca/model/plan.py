@@ -160,7 +160,8 @@ class Plan:
                 lines.append(f"{mark} {x.label:<24}{x.obstacle}")
             else:
                 features = str(x.n_features) if x.n_features else "-"
-                costs = f"{readable_seconds(x.seconds):>12}{readable_size(x.memory):>12}"
+                seconds = f"{'>= ' if x.is_lower_bound else ''}{readable_seconds(x.seconds)}"
+                costs = f"{seconds:>12}{readable_size(x.memory):>12}"
                 lines.append(f"{mark} {x.label:<24}{features:>10}{costs}")
         steps, verb = (self.ran, "ran") if self.ran else (self.chosen.steps, "will run")
         lines += ["", f"  {verb}: {'; '.join(map(str, steps))}"] if steps else []

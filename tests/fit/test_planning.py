@@ -90,6 +90,15 @@ def test_steps_add_up_and_what_ran_is_what_was_planned():
         assert fk.KPCAModel.from_state(*model.state()).plan == model.plan
 
 
+def test_costs_that_are_lower_bounds_are_marked():
+    X = np.random.default_rng(0).standard_normal((10_000, 8))
+    plan = fk.plan(X, "gaussian", 2, sigma=2.0)
+    assert not plan.chosen.is_lower_bound and any(x.is_lower_bound for x in plan.candidates)
+    for x in plan.candidates:
+        line = next(line for line in str(plan).splitlines() if line[2:].startswith(x.label))
+        assert (">=" in line) == (x.is_lower_bound and not x.obstacle)
+
+
 # rules: the choice, and another one without the rule -----------------------------------------------------------------
 
 

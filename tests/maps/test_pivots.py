@@ -266,6 +266,18 @@ def test_a_probe_tells_what_more_pivots_leave_of_other_rows(d):
     assert probe.largest_share(rank, np.array([1500]))[0] == pytest.approx(share, rel=0.5)
 
 
+@pytest.mark.parametrize("tol", [1e-3, 1e-4])
+def test_far_rows_do_not_ask_for_ever_more_pivots(tol):
+    """What is left of rows beside the sample is that of a few far ones, each of which takes one pivot."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((5000, 6)) * np.exp(1.2 * rng.standard_normal((5000, 1)))
+    kernel = get_kernel("polynomial", degree=3, scale=1 / 6, offset=1.0)
+    summary = summarize(Rows(X), shift=False, randomness=Randomness(1))[1]
+    probe = probe_rank(kernel, summary, 1e-12, np.random.default_rng(0), max_probe=64, sample_rows=512, held_out=True)
+    needed = pivot_map(kernel, X, tol=tol, max_features=2000, rng=np.random.default_rng(2)).n_features
+    assert needed / 3 <= probe.rank(tol) <= 3 * needed + 20
+
+
 def test_the_plan_knows_below_which_residual_more_pivots_only_round_more():
     X = np.random.default_rng(12).normal(size=(2500, 2))
     model = fk.kpca(X, "gaussian", 50, sigma=0.5, tol=1e-11)

@@ -122,3 +122,12 @@ def test_each_route_has_a_line_of_the_log(caplog):
     steps = [x for x in lines if x.startswith("  ") and not x.startswith("    ")]  # those of the solver are below
     assert [x.strip() for x in steps] == list(map(str, model.plan.ran))  # a line for each step
     assert "ran: kernel matrix" in str(model.plan) and "will run: " in str(fk.plan(X, "gaussian", 5, sigma=0.0635))
+
+
+@pytest.mark.parametrize(("d", "sigma", "tol"), [(8, 1.9, 1e-9), (8, 1.9, 1e-4), (31, 3.0, 1e-4)])
+def test_a_run_whose_vectors_have_converged_is_not_abandoned(d, sigma, tol):
+    """Only the bound on the complement is missing, a pass away at each check: that is no flat spectrum."""
+    X = np.random.default_rng(0).standard_normal((1000, d))
+    model = fk.kpca(X, "gaussian", 10, sigma=sigma, tol=tol)
+    assert model.info["method"] == "krylov" and "krylov_tried" not in model.info
+    assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= tol * model.eigenvalues[0]

@@ -374,7 +374,7 @@ KERNEL_PARAMETERS = (
 
 
 def given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """Those of these options that were given."""
+    """The given ones of these options."""
     return {name: value for name in names if (value := vars(options).get(name)) is not None}
 
 

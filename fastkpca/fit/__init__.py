@@ -24,7 +24,7 @@
 
 The computations are in the packages below; here they are chosen and put together.
 
-Where an addition goes:
+Files that an addition touches:
 
 - A refinement of a feature map's intervals: its predicted seconds and widths in ``growth`` (`State`), which chooses the
   cheapest, and its run in ``feature_route`` (`_Run.after`).

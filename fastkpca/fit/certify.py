@@ -434,7 +434,7 @@ def _kernel_of_estimator(estimator: Any) -> Kernel:
 
 
 def _reached(problem: Problem, V: np.ndarray, draws: int, tol: float | None) -> GivenResult:
-    """What sampled rows prove, where there are ``draws`` and this is within ``tol``; else what a pass does."""
+    """Intervals from sampled rows, where there are ``draws`` and these meet ``tol``; else from a pass."""
     target, budget, kernel, n = problem.target, problem.budget, problem.kernel, problem.rows.n_samples
     if len(V) != n:
         hint = "; give V.T, vectors are columns" if V.shape[1] == n else f"; give {_NEED}"
@@ -520,7 +520,7 @@ def _map_columns(
 def _sampled(problem: Problem, feature_map: FeatureMap, rows: Rows, residual: np.ndarray, count: int) -> Bound:
     """Bound on the largest eigenvalue of what the map leaves, from ``count`` rows drawn now: vectors and map are fixed.
 
-    Its failure probability is the share of samples; a fit that follows has the rest.
+    Its failure probability is the share of samples; the remainder is that of a fit that follows.
     """
     seed = int(problem.rng.integers(2**63))
     draws = drawn_among([residual], [np.arange(len(rows))], 0, count, seed)

@@ -127,7 +127,7 @@ def _exact_candidate(problem: Problem, probe: SpectrumProbe, truncated: Offer | 
 
 
 def _block_sizes(problem: Problem, k: int) -> list[int]:
-    """Columns of a pass that are tried: up to as many as cost what evaluating the kernel values does."""
+    """Block widths to try: up to the one whose product costs as much as evaluating the kernel values."""
     n, least = problem.data.n_samples, default_block_size(problem.data.n_samples, k)
     most = min(k + evaluation_columns(problem.kernel, problem.data.n_features), MAX_BLOCK_COLUMNS, n // BLOCK_ROWS)
     return [least, (least + most) // 2, most] if most > WIDER * least else [least]

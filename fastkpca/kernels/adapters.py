@@ -13,7 +13,7 @@ from .kernel import Kernel, on_objects
 from .objects import is_object_list, noted, own_values
 
 DECLARED = ("positive_semidefinite", "translation", "thread_safe")
-"""What may be declared of a function or an object."""
+"""Names of declarations that a function or an object may bring."""
 _TILES = (
     "a kernel is called with tiles, not with pairs of rows: X of shape (n, d) and Y of shape (m, d), "
     "and returns all n x m values, shape (n, m)"
@@ -28,7 +28,7 @@ class _Foreign(Kernel):
 
     @classmethod
     def declared(cls, thing: Any, declarations: dict[str, Any]) -> Self:
-        """The kernel of a function or an object, with what is declared beside it."""
+        """The kernel of a function or an object, with its declarations."""
         unknown = [name for name in declarations if name not in DECLARED]
         if unknown:
             similar = did_you_mean(unknown[0], DECLARED)

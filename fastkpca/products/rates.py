@@ -135,7 +135,7 @@ RATE = RATES[multiindex.INSTRUCTION_SET]
 
 
 ROW_ENTRIES = 8
-"""What a row takes beside its entries, in these, where NumPy reads rows of few columns."""
+"""Overhead of reading a row, in entries; it dominates where rows have few columns."""
 
 
 def takes_blas(d: int) -> bool:

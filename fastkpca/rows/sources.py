@@ -355,7 +355,7 @@ class Columns(Source):
 
 
 def _pages(blocks: Iterator[np.ndarray], rows: int, n_features: int, dtype: np.dtype) -> Iterator[np.ndarray]:
-    """Blocks cut into pages of so many rows, copied; the last page has fewer, or none."""
+    """Pages of ``rows`` rows, cut from blocks and copied; the last page has fewer, or none."""
     page, filled = np.empty((rows, n_features), dtype=dtype), 0
     for block in blocks:
         at = 0

@@ -29,9 +29,8 @@ WIDTH_GOAL = 0.6
 CHECK_GROWTH_FACTOR = 1.15
 """Growth of the basis since the last convergence check at which the next is due, at any cost."""
 CHECKS_FOR_PACE = 3
-"""Convergence checks that set the pace: before a spectrum is called flat, before the widths are extrapolated, and as
-long as a search whose vectors have converged waits for trace or norm to bound the complement where a random block may
-follow."""
+"""Convergence checks that set the pace: before a spectrum is called flat, and before the widths are extrapolated. As
+many follow where the vectors of a search have converged, and trace or norm may still bound the complement."""
 
 
 def grow(A: Operator, X: np.ndarray, space: Space, monitor: ConvergenceMonitor, expenses: Expenses) -> None:

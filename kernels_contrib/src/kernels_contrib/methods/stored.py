@@ -165,6 +165,6 @@ def labels() -> InFile:
 
 def not_stored(letter: str | None = None, less: int = 0) -> InFile:
     """A field that grows with the training rows and that no prediction needs: None from a file, or an array of no
-    rows, with so many columns or some ``less``.
+    rows, with the known number of columns minus ``less``.
     """
     return in_file(lambda record, name, known: None if letter is None else np.empty((0, known[letter] - less)), None)

@@ -108,10 +108,10 @@ class Combination(Kernel):
     def bind(self, X: Any, Y: Any = None) -> tuple[Any, Any]:
         """A list of objects goes to every part, and each becomes a kernel on their numbers."""
         bound = [part.bind(X, Y) for part in self.parts]
-        join_numbers = [rows is X for _, rows in bound]
-        if all(join_numbers):
+        are_numbers = [rows is X for _, rows in bound]
+        if all(are_numbers):
             return self, X
-        if any(join_numbers):
+        if any(are_numbers):
             raise TypeError(
                 f"{self!r} joins kernels on objects and kernels on rows of numbers, and X can be only one of these; "
                 "combine the matrices instead, as in kpca(0.5 * K1 + K2, 'precomputed')"

@@ -53,7 +53,8 @@ class _Foreign(Kernel):
 
     @property
     def _function(self) -> Callable[..., Any]:
-        return getattr(self.wrapped, "block", self.wrapped)
+        block = getattr(self.wrapped, "block", None)
+        return block if callable(block) else self.wrapped  # a function may have a number of that name
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         return self._called(self._function, self._label(), (len(X), len(Y)), X, Y)

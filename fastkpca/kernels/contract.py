@@ -21,7 +21,7 @@ def difference(values: Any, due: Any, allowed: Any, text: str) -> str | None:
     gap = off - allowed
     if gap.max(initial=-np.inf) <= 0.0:
         return None
-    at = np.unravel_index(int(gap.argmax()), gap.shape)
+    at = np.unravel_index(int((off if np.isnan(gap).any() else gap).argmax()), gap.shape)
     values, due, allowed = np.broadcast_arrays(values, due, allowed)
     return text.format(value=values[at], due=due[at], off=off[at], allowed=allowed[at], at=at)
 

@@ -3,7 +3,7 @@
 ``guarded(kernel)`` is the kernel itself for fastkpca's own. For any other it is a ``Guard`` around it, which
 
 - hands tiles on read-only, and checks the shape and type of what comes back (and its first row, first column and
-  diagonal for NaN and infinity).
+  diagonal for NaN and infinity; of a product all entries).
 - turns what a plugin raises into a PluginError that says which kernel, which distribution, which call on which shapes.
 - holds the values on one tile of at most 64 rows against what is declared of them: symmetry, semidefinite or not,
   translation, the bound on them, the compiled tile. Once for each public call, when the parameters are resolved.
@@ -124,12 +124,16 @@ class Proxy:
         if values.shape != shape:
             self._refuse(method, arguments, f"returned shape {values.shape}; shape {shape} is due")
         given = [x for x in arguments if x is not None]
-        if values.size and not _margins_are_finite(values) and all(np.isfinite(x).all() for x in given):
+        if values.size and not self._is_finite(values) and all(np.isfinite(x).all() for x in given):
             for index in np.argwhere(~np.isfinite(values))[:1]:
                 where = ", ".join(f"{word} {i}" for word, i in zip(("row", "column"), index))
                 self._refuse(method, arguments, f"returned {values[tuple(index)]} (first at {where}); {FINITE}")
         # a bound that comes in float64 is not rounded to float32
         return values.astype(dtype, copy=False) if values.ndim == 2 else values
+
+    def _is_finite(self, values: np.ndarray) -> bool:
+        """False where each entry is to be checked."""
+        return _margins_are_finite(values)
 
     def _hold(self, method: str, arguments: Sequence[Any], fault: str | None) -> None:
         if fault is not None:
@@ -146,9 +150,10 @@ def _member(self: Proxy, name: str) -> Any:
         value = getattr(self._inner, name)
         return partial(self._call, name) if callable(value) else value
     value = self._origin.call(self._inner, name, getattr, self._inner, name)
-    if value not in allowed:
+    value = value.item() if isinstance(value, np.generic) else value
+    if not any(type(value) is type(x) and value == x for x in allowed):
         self._refuse(name, (), f"is {value!r}; it must be one of {allowed}")
-    return allowed[allowed.index(value)]
+    return value
 
 
 class Guard(Proxy, Kernel):
@@ -262,8 +267,12 @@ class Guard(Proxy, Kernel):
         return [self._summation_offer(offer, tol) for offer in self._offers("summations", data_x, data_y, tol)]
 
     def _offers(self, method: str, *arguments: Any) -> list[Offer]:
+        def listed() -> list[Any]:
+            offered = getattr(self._inner, method)(*arguments)
+            return list(offered) if np.iterable(offered) else [offered]
+
         # a generator runs while it is listed
-        offers = self._origin.call(self._inner, method, lambda: list(getattr(self._inner, method)(*arguments)))
+        offers = self._origin.call(self._inner, method, listed)
         for offer in offers:
             if not (isinstance(offer, Offer) and isinstance(offer.cost, Cost) and callable(offer.build)):
                 self._refuse(method, (), f"returned {offer!r}; a sequence of Offer is due")
@@ -378,6 +387,10 @@ class GuardedSummation(Proxy, Summation):
 
     def rmatmat(self, U: np.ndarray) -> np.ndarray:
         return self._product("rmatmat", U, self.shape[1])
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _is_finite(self, values: np.ndarray) -> bool:
+        return isfinite(values.sum())
 
     def _product(self, method: str, U: np.ndarray, n: int) -> np.ndarray:
         U = contiguous(U, np.float64)

@@ -128,6 +128,12 @@ CASES = {
         BLOCK,
         "translation = 'kernel', and that does not hold",
     ),
+    "a number for a flag": lies("thread_safe = 1", "thread_safe is 1; it must be one of"),
+    "NaN inside a tile": lies(
+        "def block(self, X, Y):\n    K = super().block(X, Y)\n    K[2:3, 4:5] = np.nan\n    return K",
+        BLOCK,
+        r"is not symmetric: k\(x, y\) = nan, .*\(rows 2 and 4\)",
+    ),
     "impossible translation": lies("translation = 'yes'", "translation is 'yes'"),
     "writes into its input": raises(
         "def block(self, X, Y):\n    X -= 1\n    return super().block(X, Y)", ValueError, BLOCK, "read-only"
@@ -153,6 +159,12 @@ CASES = {
     "offers nonsense": lies(
         "def feature_maps(self, data, tol, max_features): return [('own', 3)]",
         r"Bad\.feature_maps returned \('own', 3\)",
+        "sequence of Offer",
+        use="features",
+    ),
+    "offers nothing": lies(
+        "def feature_maps(self, data, tol, max_features): pass",
+        r"Bad\.feature_maps returned None",
         "sequence of Offer",
         use="features",
     ),
@@ -192,6 +204,11 @@ CASES = {
         "GoodProduct",
         "def matmat(self, U): return super().matmat(U) * np.nan",
         r"Wrong\.matmat .* returned nan \(first at row 0, column 0\)",
+    ),
+    "product with one NaN": part(
+        "GoodProduct",
+        "def matmat(self, U):\n    P = super().matmat(U)\n    P[395, 1] = np.nan\n    return P",
+        r"Wrong\.matmat .* returned nan \(first at row 395, column 1\)",
     ),
     "not thread-safe, fails when it notices": raises(
         """
@@ -501,3 +518,11 @@ def test_tiles_of_no_rows_are_checked_too():
 def test_large_finite_values_are_looked_at_without_a_warning():
     K = fk.gram(np.array([[1e90, 0.0], [0.0, 1e90]]), lambda X, Y: X @ Y.T)
     np.testing.assert_allclose(K @ np.ones(2), [1e180, 1e180], rtol=1e-15)
+
+
+def test_a_function_may_have_a_number_called_block():
+    def function(X, Y):
+        return X @ Y.T
+
+    function.block = 64  # its block size
+    np.testing.assert_allclose(fk.kpca(X, function, 2).eigenvalues, fk.kpca(X, "linear", 2).eigenvalues)

@@ -43,7 +43,7 @@ from ..solve.given import (
 from ..solve.sampled import residual_bound
 from .gram import best_within
 from .kpca import kpca
-from .problem import Options, Problem, kernel_of_both, prepare
+from .problem import Options, Problem, check_range, kernel_of_both, prepare
 from .solution import PositiveWeightRows
 
 _logger = logging.getLogger("fastkpca")
@@ -328,6 +328,7 @@ def certify(
     ask = Options.of(certify, locals() | _NOT_ASKED | {"c": 1, "standardize": given.standardize})
     with parallel.reporter(progress) as report, parallel.blas_threads():
         problem = prepare(X, ask, report)
+        check_range(problem)
         if draws and guaranteed:
             raise ValueError(
                 "rows are drawn at random, and guaranteed=True allows no random bound; leave one of them out"

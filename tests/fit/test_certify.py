@@ -261,3 +261,11 @@ def test_bits_do_not_depend_on_threads(rows, spectrum, draws):
     one, two = (fk.certify(rows, "gaussian", spectrum[1][:, :3], sigma=SIGMA, rows=draws, n_threads=n) for n in (1, 2))
     assert np.array_equal(one.eigenvalue_bounds, two.eigenvalue_bounds)
     assert np.array_equal(one.angle_bounds, two.angle_bounds)
+
+
+@pytest.mark.parametrize("draws", [None, 20])
+@pytest.mark.parametrize("factor", [1e-90, 1e90])
+def test_values_whose_squares_leave_float64_are_refused(rows, factor, draws):
+    """The squared residuals of the vectors would be zero, or infinite."""
+    with pytest.raises(ValueError, match="scale X or the kernel"):
+        fk.certify(rows * factor, "linear", rows, rows=draws)
